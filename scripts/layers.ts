@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /**
- * Checks the layers with dependency-cruiser, and checks that it saw every module: a newer TypeScript once made it read
- * none and say “no violations”. It must find the planted violations, a circle of mere types among them. They are
- * planted in a copy, since other checks read the tree at the same time.
+ * Checks the layers with dependency-cruiser, and checks that the tool saw every module: without a TypeScript that it can
+ * load, dependency-cruiser reads no module and reports no violation. The tool must find the planted violations, a circle
+ * of mere types among them. The violations are planted in a copy, since other checks read the tree at the same time.
  */
 const root = join(import.meta.dirname, "..");
 

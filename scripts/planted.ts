@@ -6,7 +6,8 @@ import { Copy } from "./planted/plant.ts";
 import type { Planted } from "./planted/plant.ts";
 
 /**
- * npm run test:planted: plants each fault of test/planted/ in a copy of the tree, one at a time, and runs the tests that must find it.
+ * npm run test:planted: plants each fault of test/planted/ in a copy of the tree, and runs the tests that must find the fault. `--jobs`
+ * copies (by default one) hold one fault each at a time. `--area`, `--file` and `--name` choose faults, `--list` only lists them.
  * Exits 1 unless each fault is found.
  */
 const root = join(import.meta.dirname, "..");

@@ -2,8 +2,8 @@ import { syncBuiltinESMExports } from "node:module";
 import { PassThrough } from "node:stream";
 import tty from "node:tty";
 
-// Loaded before a kcore that is warmed up (scripts/warm-up.ts): a terminal for its view. The run's own process inherits
-// the loaded modules, but takes the view's answers by its stdin.
+// Pretends a terminal for the view of a kcore process that scripts/warm-up.ts starts with `--import` of this file. The
+// run's process inherits the flag, but keeps its real stdin, which brings the passphrase, and for a prepared process the run.
 if (!process.argv[1]?.endsWith("run-main.js")) {
   tty.isatty = () => true;
   syncBuiltinESMExports();

@@ -12,9 +12,9 @@ export type Outcome = "found" | "not found" | "does not apply" | "red without it
 
 export interface Planted {
   readonly outcome: Outcome;
-  /** The test that failed, the number of tests that passed, or the reason why the fault could not be planted. */
+  /** The test that failed, the number of tests that passed, the exceeded time limit, or the reason why the fault could not be planted. */
   readonly said: string;
-  /** CPU seconds. */
+  /** CPU seconds of the tests; after the time limit, the limit itself. */
   readonly cpu: number;
 }
 
@@ -38,7 +38,7 @@ export class Copy {
     this.#green = green;
   }
 
-  /** Copies with one `green` ask once for all of them whether tests pass without a fault. */
+  /** `green`: the results of tests without a fault, by test files; copies that share the map run each set of files once. */
   static async make(tree: string, green: Map<string, Promise<Tested>> = new Map()): Promise<Copy> {
     const root = await realpath(await mkdtemp(join(tmpdir(), "kcore-planted-")));
     await cp(tree, root, { recursive: true, filter: (path) => path === tree || !notCopied.has(basename(path)) });
@@ -71,7 +71,7 @@ export class Copy {
     return known;
   }
 
-  /** @throws Error when the tests do not even load: a fault that nothing can miss shows nothing */
+  /** @throws Error when the tests do not load: a fault that breaks the syntax or an import proves nothing about the tests */
   #test(tests: readonly string[]): Promise<Tested> {
     const report = join(this.#root, "planted.json");
     const script = join(import.meta.dirname, "../tests/run-files.ts");

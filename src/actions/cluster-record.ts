@@ -99,7 +99,7 @@ function expectationOf({ name, roles, dc, address }: NodeEntry) {
   return { name, roles: [...roles], dc, address, source: "roster" as const };
 }
 
-/** Whether the controller may have been started a moment ago. */
+/** Whether the error can mean that the controller is still starting: it answered 503, or no controller was reached. */
 function isNotUpYet(error: unknown): boolean {
   if (error instanceof ApiRefusal) return error.status === 503;
   return areAway(error);

@@ -8,7 +8,7 @@ import { openTemplates } from "#engine/expressions/template.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { foldersOf } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
+import { diskOwnerId, type NodeEntry } from "#engine/roster/roster.ts";
 import { DiskId, filesystemUuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { commitFiles, isClean, writeGenerated, type GeneratedFile } from "#system/nixos/write-generated.ts";
@@ -17,7 +17,7 @@ import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
 
 /** The project's folder with the flake of its NixOS machines. */
 const FOLDER = "nixos";
-/** The most bytes of the flake that a machine gets. */
+/** The maximum number of bytes of the flake that a machine gets. */
 const LARGEST = 16 << 20;
 
 const args = z.strictObject({
@@ -109,7 +109,7 @@ function machineOf(node: NodeEntry, live: Args["live"]): LiveMachine {
   if (!node.name.split(".").every((label) => /^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/.test(label)))
     throw unsuited(node, "its name cannot be a host's name");
   const partition = (name: string): string =>
-    partitionGuid({ node: node.name, nodeId: node.formerIds?.[0] ?? node.id }, { disk: named.data, partition: name });
+    partitionGuid({ node: node.name, nodeId: diskOwnerId(node) }, { disk: named.data, partition: name });
   return {
     name: node.name,
     user: node.user,
@@ -142,7 +142,7 @@ function kcoreNix(node: NodeEntry, project: string): string {
     "kcore-updater.service",
     "kcore-updater.path",
   ];
-  const owner = { node: node.name, nodeId: node.formerIds?.[0] ?? node.id };
+  const owner = { node: node.name, nodeId: diskOwnerId(node) };
   return kcoreText({
     isController,
     units: Object.fromEntries(names.map((name) => [name, unit(name)])),

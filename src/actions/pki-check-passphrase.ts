@@ -10,8 +10,9 @@ import { issuedFile } from "#pki/issued.ts";
 import { openContext } from "./cluster-context.ts";
 
 /**
- * Tries the passphrase that was given at the start of the run, so that a wrong one is found before any change. Without one,
- * the action asks for the passphrase if a node of the run has no certificate yet and an operator can answer. A dry run does not ask.
+ * Tries the passphrase that was given at the start of the run, so that a wrong passphrase is found before any change. If none
+ * was given, the action asks for it if a node of the run has no certificate yet and an operator can answer. A dry run does
+ * not ask. Gives the cluster's name, root and controllers.
  */
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",

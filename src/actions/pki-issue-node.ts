@@ -64,8 +64,9 @@ interface WantedCertificate {
 }
 
 /**
- * Issues a node's certificate, and a controller's with its sub-CA. A valid certificate is kept, also one that the
- * agent renewed by itself meanwhile, as found on the node.
+ * Issues a node's certificate, and for a controller its certificate and its sub-CA. Keeps a valid certificate, also if the
+ * agent or controller on the node renewed it. Also renews the operator's certificate when due, and writes a moved
+ * controller's address into the context.
  */
 export const pkiIssueNode = defineAction({
   name: "pki.issueNode",
@@ -260,7 +261,7 @@ function hostsOf(
   return isHostName(name) ? { host: name, addresses: [address, ...hosts] } : { host: address, addresses: hosts };
 }
 
-/** The recorded keys that the cluster has revoked, read once a run; undefined if no controller tells them. */
+/** The fingerprints of the keys that the cluster has revoked, read once a run; undefined if no controller tells them. */
 function revokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
   return onceARun(`revoked keys ${context.home} ${context.context ?? ""}`, context, () => fetchRevokedKeys(context));
 }

@@ -30,7 +30,7 @@ const programs: Readonly<Record<string, NodeProgram>> = {
     async start(daemon) {
       const [{ serveController }, { limitHeapGrowth }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
-        import("#controller/gc-when-idle.ts"),
+        import("#controller/heap.ts"),
         import("./process/open-files.ts"),
       ]);
       limitHeapGrowth();

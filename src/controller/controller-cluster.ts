@@ -103,7 +103,7 @@ export function openControllerCluster(
     log,
     clock,
   });
-  const ends = watchCertificateEnds({ own, subCa, replica, clock });
+  const certificateEnds = watchCertificateEnds({ own, subCa, replica, clock });
   const member = watchMembership(state, { records, controllers, address: () => address, log, clock });
   return {
     records,
@@ -113,7 +113,7 @@ export function openControllerCluster(
     liveness,
     names,
     subCa,
-    ends,
+    certificateEnds,
     controllers,
     nodes,
     updates,

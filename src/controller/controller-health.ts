@@ -8,7 +8,7 @@ import type { ReplicaStatus } from "./replica/replica.ts";
 
 export type HealthOptions = Pick<
   ControllerCluster,
-  "records" | "certificates" | "controllers" | "nodes" | "ends" | "emptiness"
+  "records" | "certificates" | "controllers" | "nodes" | "certificateEnds" | "emptiness"
 > &
   Pick<ControllerState, "self"> & {
     /** The reason why nothing can be written to the disk at the moment. */
@@ -23,7 +23,7 @@ export function watchHealth({
   certificates,
   controllers,
   nodes,
-  ends,
+  certificateEnds,
   self,
   emptiness,
   storeProblem,
@@ -57,7 +57,7 @@ export function watchHealth({
     const disk = storeProblem();
     if (disk !== undefined) return `its state cannot be written: ${disk}`;
     if (!controllers.isMember(self.controllerId)) return "it is no member of its cluster any more";
-    const ending = ends.failure();
+    const ending = certificateEnds.failure();
     if (ending !== undefined) return ending;
     const turnedOut = records.replica.turnedOut();
     if (turnedOut !== undefined) return turnedOut;

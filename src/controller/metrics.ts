@@ -8,7 +8,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** A controller's metrics in Prometheus' text format, in a registry of its own, not in prom-client's global one. */
 export function createMetrics(
   { self, replica }: Pick<ControllerState, "self" | "replica">,
-  { nodes, ends, isReady }: Pick<ControllerCluster, "nodes" | "ends" | "isReady">,
+  { nodes, certificateEnds, isReady }: Pick<ControllerCluster, "nodes" | "certificateEnds" | "isReady">,
   { clock, connections }: { readonly clock: () => number; readonly connections: () => number },
 ) {
   const registry = new Registry();
@@ -70,7 +70,7 @@ export function createMetrics(
     "Seconds left of each certificate that this controller needs.",
     ["certificate"],
     (it) => {
-      for (const [certificate, { notAfter }] of ends.all())
+      for (const [certificate, { notAfter }] of certificateEnds.all())
         it.set({ certificate }, (notAfter.getTime() - clock()) / 1000);
     },
   );

@@ -6,7 +6,7 @@ import type { PeerView } from "#api/controller-schemas.ts";
 import { durableJson } from "#base/durable-file.ts";
 import { openControllerCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { ownKeyFiles } from "./controller-config.ts";
-import { collectWhenIdle } from "./gc-when-idle.ts";
+import { collectAfterDeletions } from "./heap.ts";
 import { HeardLife } from "./cluster/node-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
 import { openControllerState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
@@ -37,7 +37,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     await cluster.subCa.load();
     // The certificate may have expired while the controller was off, so it is renewed before the server listens.
     await state.own.renewIfDue(cluster.subCa.authority);
-    cluster.ends.raiseAlarms();
+    cluster.certificateEnds.raiseAlarms();
     // Without the file a node is only not ready until its next heartbeat.
     await heard.read().catch(() => undefined);
     cluster.liveness.recall(heard.data);
@@ -73,7 +73,7 @@ function startRounds(
   { log, saveHeartbeats }: Pick<ControllerOptions, "log"> & { readonly saveHeartbeats: () => Promise<void> },
 ): () => void {
   const { config, own, replica } = state;
-  const { controllers, ends, liveness, subCa } = cluster;
+  const { certificateEnds, controllers, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
   const notifyChanges = (): void => {
     const changed = liveness.changed();
@@ -91,19 +91,19 @@ function startRounds(
     cluster
       .foundIfNeeded()
       .catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
-    void own.renewIfDue(subCa.authority).then(ends.raiseAlarms);
+    void own.renewIfDue(subCa.authority).then(certificateEnds.raiseAlarms);
     if (!haveFilesChanged() && subCa.published()) return;
     void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
   };
-  const collectIfLess = collectWhenIdle();
+  const collect = collectAfterDeletions();
   const staleMs = config.staleCheckIntervalSecs * 1000;
   const timers = [
-    // Cuts connections whose certificate has expired; a register that revokes a right cuts them at once.
+    // Cuts connections whose certificate has expired. Connections whose right was revoked are cut when the register arrives.
     setInterval(cut, 5_000),
     setInterval(notifyChanges, staleMs),
     setInterval(checkFiles, Math.min(staleMs, 30_000)),
-    setInterval(() => collectIfLess(replica.status().registers), 30_000),
+    setInterval(() => collect(replica.status().registers), 30_000),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

@@ -1,6 +1,7 @@
 /**
  * Every error code that an operator can meet. Codes are stable, because scripts may match on them; `docs/errors.md` explains each.
- * A name is the thing, then its fault, in upper snake case.
+ * A name is the thing and then, except where the thing alone says enough (`ROSTER_JUMP`), its fault. `USAGE`, `INTERNAL` and
+ * `INTERRUPTED` name no thing.
  */
 export type ErrorCode =
   | "ASSERTION_FAILED"

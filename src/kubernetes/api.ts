@@ -8,9 +8,9 @@ import { pageShape } from "./objects.ts";
 import { overflowError, KubeRefusal, KubeStatus, unreachableError } from "./refusals.ts";
 import { apiPath, type ApiCall, type ApiTarget } from "./target.ts";
 
-/** The most milliseconds without a byte. */
+/** The maximum time in which no byte arrives, in milliseconds. */
 const SILENCE_LIMIT = 30_000;
-/** The most bytes of one answer; etcd limits a request, and so an object, to 1.5 MiB. */
+/** The maximum number of bytes of one answer; etcd limits a request, and so an object, to 1.5 MiB. */
 const REPLY_LIMIT = 8 << 20;
 /** Bytes of a list after which no further page is read. */
 const LIST_LIMIT = 32 << 20;

@@ -15,7 +15,7 @@ export type Propagation = "Background" | "Foreground" | "Orphan";
 export type Comparison =
   { readonly fate: "unchanged" | "new" } | { readonly fate: "differs"; readonly lines: readonly string[] };
 
-/** The most comparisons of an object that other clients write meanwhile. */
+/** The maximum number of comparisons of an object that other clients write meanwhile. */
 const TRIES = 5;
 
 interface ApplyOptions {

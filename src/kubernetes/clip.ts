@@ -1,6 +1,6 @@
-/** The most characters of a server's text that are shown and recorded. */
+/** The maximum number of characters of a server's text that are shown and recorded. */
 const MOST_CHARACTERS = 1000;
-/** The most lines of a list of pods or fields. */
+/** The maximum number of lines of a list of pods or fields. */
 const MOST_LINES = 50;
 
 /** The beginning of a server's text: a compromised server must not fill the record. */

@@ -2,7 +2,7 @@ import { clipText } from "./clip.ts";
 import { shortValue } from "./difference.ts";
 import type { ObjectCondition, KubeObject } from "./objects.ts";
 
-/** A condition with its status, or a field with its value, to wait for; without a value, any value. */
+/** A condition with its status, or a field with its value, to wait for; without a value, any value but null and the empty text. */
 export type WaitCondition =
   | { readonly condition: string; readonly status: string }
   | { readonly field: string; readonly value?: string | number | boolean | undefined };

@@ -4,9 +4,9 @@ import { clipText } from "./clip.ts";
 import { fieldManager } from "./target.ts";
 import type { KubeObject } from "./objects.ts";
 
-/** The most fields that a difference shows. */
+/** The maximum number of fields that a difference shows. */
 const MOST_FIELDS = 20;
-/** The most characters of a value. */
+/** The maximum number of characters of a value. */
 const WIDTH = 80;
 
 /** kubectl's annotation with the last applied object, a Secret's values included. */

@@ -8,7 +8,7 @@ import { KubeRefusal } from "./refusals.ts";
 /** Seconds until a refused eviction is tried again. Each further refusal doubles them. */
 const FIRST_PAUSE = 1;
 const LONGEST_PAUSE = 10;
-/** The most pods that a line names. */
+/** The maximum number of pods that a line names. */
 const MOST_NAMES = 5;
 
 export interface DrainOptions extends AcceptedLoss {

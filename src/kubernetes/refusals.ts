@@ -50,7 +50,7 @@ export class KubeRefusal extends KcoreError {
 /** KUBERNETES_UNREACHABLE: the API server did not answer. pollUntil asks again. */
 export class Unreachable extends KcoreError {}
 
-/** The most characters of a field manager's name. */
+/** The maximum number of characters of a field manager's name. */
 const MANAGER_LENGTH = 128;
 
 /** Error codes of Node.js for a failed TLS handshake: an untrusted certificate, or a server that does not speak TLS. */

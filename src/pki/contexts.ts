@@ -13,7 +13,7 @@ import { ensurePrivateFolder } from "#base/folder.ts";
 export interface ContextHome {
   /** `~/.kcore`, or KCORE_HOME. */
   readonly home: string;
-  /** Reads and prints YAML; passed in, since `pki` may not import the library. */
+  /** Reads and prints YAML; passed in, since `pki` must not import the library. */
   readonly codec: Codec<unknown>;
 }
 

@@ -12,13 +12,14 @@ export interface ImportedRoster {
   readonly text: string;
   readonly formats: readonly Format[];
   readonly ownReader: Imported["ownReader"];
-  /** The parts that were left out, as `LINE WHAT: WHY`; LINE has the name of an included file. */
+  /** The parts that were left out, as `LINE WHAT: WHY`; as `FILE:LINE WHAT: WHY` for any file but the first. */
   readonly leftOut: readonly string[];
 }
 
 /**
- * Imports texts beside an existing roster, and loads the result. `beside`: path → text of included files.
- * `answer`: the output of `ansible-inventory --list`, with `--export` and without, if it is installed.
+ * Imports texts beside an existing roster (`there`), and loads the result. `from`: the format; absent: it is guessed.
+ * `beside`: path → text of included files. `answer`: the output of `ansible-inventory --list`, with `--export` as `layers`
+ * and without as `values`; absent: Ansible is not installed. `hasVariables`: group_vars or host_vars lie beside the files.
  */
 export function imported(
   files: string | Readonly<Record<string, string>>,

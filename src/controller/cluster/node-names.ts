@@ -16,7 +16,7 @@ import { Refused } from "./refused.ts";
 /** An index of the nodes' names that follows the registers, so that no lookup reads every node. */
 export type NodeNames = ReturnType<typeof watchNodeNames>;
 
-/** The fewest characters that may abbreviate an id: fewer are more likely a mistake. */
+/** The minimum number of characters that may abbreviate an id: fewer are more likely a mistake. */
 const shortestPrefix = 4;
 
 export function watchNodeNames(records: Records) {

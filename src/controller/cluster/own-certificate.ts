@@ -105,7 +105,10 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
           log.error("the new certificate cannot be used, the old one stays", describeError(error));
         }
       }),
-    /** Makes a new key and keeps it in memory until its certificate comes. */
+    /**
+     * Makes a new key and returns the proof of its possession. The key stays in memory, for ten minutes at most, until its certificate or
+     * the next request comes.
+     */
     request(nonce: string): Proof {
       const { cluster, id } = present.identity;
       const proof = nextKey.make(controllerChallenge(cluster, id, nonce));

@@ -39,8 +39,9 @@ const Walls = z.tuple([z.number(), z.number()]);
 /** Only an object here: `PageReader` checks the shape. */
 const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !== null);
 /**
- * The transactions that the sender is journaling, beside a version vector that acknowledges. They may not have seen the newest
- * deletions of the vector, so the receiver forgets no deletion before they have arrived.
+ * `soon`: transactions that the sender accepted but has not merged yet, since they are being journaled or were salvaged. The field
+ * accompanies each version vector that acknowledges transactions. The transactions of `soon` perhaps have not seen the newest deletions
+ * of that vector, so the receiver forgets no deletion before these transactions have arrived.
  */
 const Underway = z.object({ soon: Vector.optional() });
 /** The transactions that the sender holds, and whether its state is complete. */
@@ -83,7 +84,7 @@ const Message = z.discriminatedUnion("t", [
   /** Transactions `from+1…upto` of the sender's own origin, complete. */
   z.object({ t: z.literal("push"), page: AnyPage, origin: Name, from: Seq, upto: Seq }),
   HeldVector.extend({ t: z.literal("have") }),
-  /** `buckets`: a repair, which asks only for registers of these digest buckets, covered or not. */
+  /** `buckets`: a repair, which asks for all registers of these digest buckets and no others, also for those that `vv` covers. */
   Underway.extend({
     t: z.literal("pull"),
     sync: Seq,

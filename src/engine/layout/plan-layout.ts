@@ -1,6 +1,6 @@
 import { deviceAndUpper, type BlockDevice, type DiskInventory } from "#engine/program/disk-inventory.ts";
 import { diskGuid, partitionGuid, type DiskId } from "#engine/step/disk-names.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
+import { diskOwnerId, type NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { findWholeDisk, pinDisk } from "./named-disks.ts";
 import { sizeInBytes } from "./check-layout.ts";
@@ -55,7 +55,7 @@ const modePath = "/etc/kcore/disk-management-mode";
  * of the layout would give; `withRefusals` adds the refusals of the steps' dry run.
  */
 export function planLayout(
-  node: Pick<NodeEntry, "name" | "id" | "disks">,
+  node: Pick<NodeEntry, "name" | "id" | "formerIds" | "disks">,
   layout: Layout,
   inventory: DiskInventory,
 ): LayoutPlan {
@@ -136,13 +136,13 @@ function codeOfUse({ device }: DiskPlan, inventory: DiskInventory): Problem["cod
 }
 
 function planDisk(
-  { name, id: nodeId, disks: known }: Pick<NodeEntry, "name" | "id" | "disks">,
+  node: Pick<NodeEntry, "name" | "id" | "formerIds" | "disks">,
   disk: LayoutDisk,
   device: BlockDevice,
   inventory: DiskInventory,
 ): { readonly plan: DiskPlan; readonly unnamed: readonly BlockDevice[] } {
-  const id = pinDisk(device, inventory, known);
-  const context = { node: name, nodeId };
+  const id = pinDisk(device, inventory, node.disks);
+  const context = { node: node.name, nodeId: diskOwnerId(node) };
   const guids = disk.gpt.partitions.map((one) => partitionGuid(context, { disk: id, partition: one.name }));
   const isOurs = device.ptuuid === diskGuid(context, id);
   const parts = partitionsOf(device, inventory);

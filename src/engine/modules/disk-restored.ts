@@ -20,15 +20,16 @@ import { sh, type Sh } from "../step/sh.ts";
 import { uuidOf } from "../step/uuid.ts";
 
 const sector = 512;
-const Sectors = z
+/** A number of bytes that is a multiple of a sector. */
+const WholeSectors = z
   .int()
   .min(0)
   .refine((bytes) => bytes % sector === 0, "must be a number of whole sectors of 512 bytes");
 
 const SavedPiece = z
   .strictObject({
-    offset: Sectors.describe("The place of the piece, in bytes from the beginning."),
-    length: Sectors.min(sector).describe("Bytes."),
+    offset: WholeSectors.describe("The place of the piece, in bytes from the beginning."),
+    length: WholeSectors.min(sector).describe("Bytes."),
     sha256: Sha256.describe("The SHA-256 of these bytes."),
   })
   .meta({ examples: [{ offset: 0, length: 1048576, sha256: "0".repeat(64) }] });
@@ -70,8 +71,9 @@ function pieceEnd(piece: { readonly offset: number; readonly length: number } | 
  *     - { offset: 0, length: 4096, sha256: 9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a }
  * ```
  * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their offsets, but
- * no contents of files. The present table is saved first, by `--grant NAME:restore`, which the command gives. A disk in use
- * is always refused, and a disk with data unless the data was granted (requirement F-18).
+ * no contents of files. With `--grant NAME:restore` (NAME: the device's name), which the command adds, the bastion saves the
+ * present table first; without that grant, the step refuses. A disk in use is always refused, and a disk with data unless
+ * the data was granted (requirement F-18).
  */
 export const diskRestored = defineModule({
   name: "disk.restored",
@@ -243,9 +245,10 @@ while :; do
 done`;
 
 /**
- * Removes the marks of new or unfinished devices: restored contents must not be made again. The state of a container's
- * recovery key is removed, too, since the restored header may hold another key. The mark of a logical volume does not
- * name its disk, so for a physical volume all marks are removed: at worst kcore asks for a grant.
+ * Removes the marks in $K_STATE/fresh of devices that kcore made and did not finish: with a mark left, the next run could
+ * format a restored device. The state of a container's recovery key is removed, too, since the restored header may hold
+ * another key. The mark of a logical volume does not name its disk, so for a physical volume all marks are removed: at
+ * worst kcore asks for a grant.
  */
 const forget = sh`for part in "$name" $(partitions_of "$name"); do
   for tag in PTUUID PART_ENTRY_UUID UUID; do

@@ -3,7 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 
-/** Folders whose removal would destroy the system; paths beneath them are the operator's decision. */
+/** Folders whose removal would destroy the system; all other paths, also beneath these folders, are the operator's decision. */
 const systemFolders = new Set(
   "/ /bin /boot /dev /etc /home /lib /lib32 /lib64 /nix /nix/store /nix/var /proc /root /run /sbin /srv /sys /usr /usr/bin /usr/lib /usr/sbin /var /var/lib".split(
     " ",

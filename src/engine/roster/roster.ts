@@ -75,6 +75,11 @@ export interface TargetFacts {
   readonly skipUnknown: boolean;
 }
 
+/** The id from which modules derive the ids of a node's disks: the first former id of an adopted machine, else the node's id. */
+export function diskOwnerId({ id, formerIds }: Pick<NodeEntry, "id" | "formerIds">): string {
+  return formerIds?.[0] ?? id;
+}
+
 export interface Roster {
   /** In file order. */
   readonly nodes: ReadonlyMap<string, NodeEntry>;

@@ -73,7 +73,7 @@ export class RunClient {
       // The record has the events that the socket did not bring because the process ended.
       yield* this.#readRecord();
       if (this.#options.replayOnly || this.#hasLeft) return;
-      // An end in the record may be that of an earlier part, when another command resumes the run just now.
+      // A `run.finished` in the record can belong to the part before a resumption that has just begun, so the process is looked at first.
       if (!(await this.#mayComeBack())) {
         yield* this.#readRecord();
         if ((this.#last as RunEvent | undefined)?.type === "run.finished") return;

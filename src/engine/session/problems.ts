@@ -119,7 +119,7 @@ export function runnerEnded(node: string, outcome: string, runId: string): Probl
 export function followerFailed(node: string, rest: string): Problem {
   const [code = "", ...words] = rest.split(" ");
   const text = words.join(" ");
-  // A forced command that echoes its input has sent kcore's own line back, with the rest of the line after the code.
+  // A forced command that echoes its input sends back kcore's own start line (bootstrap.ts), in which `;exit 1` follows the code.
   if (code.includes(";")) return shellUnusable(node, "the program there sends back all that kcore sends");
   switch (code) {
     case "ASTRAY":

@@ -4,7 +4,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { requireOpen, UnopenedValue } from "#engine/step/encrypted-value.ts";
 import { Secret } from "#engine/step/secret.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
+import { diskOwnerId, type NodeEntry } from "#engine/roster/roster.ts";
 import { lateNeeds } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
@@ -155,7 +155,10 @@ function refuseFiles(step: Step, { module, source }: StepParts, user: string): v
   });
 }
 
-/** Refuses `risk` for a change that cannot be reverted, and for a step that other steps' results may leave out. */
+/**
+ * Refuses `risk` for a change that cannot be reverted, together with `runAs`, and together with `onChanges` or `onFailure`, which can
+ * leave the step out; refuses `confirm` without `risk`.
+ */
 function refuseTrial(
   step: Step,
   { module, source, requisites }: StepParts,
@@ -208,7 +211,7 @@ function contextOf(
 ): StepContext {
   return {
     node: node.name,
-    nodeId: node.formerIds?.[0] ?? node.id,
+    nodeId: diskOwnerId(node),
     stateDir: node.stateDir,
     ...step,
     readFile: (path) => {

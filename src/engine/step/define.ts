@@ -126,7 +126,7 @@ export interface Retry {
 export interface StepContext {
   /** The roster's name of the node. */
   readonly node: string;
-  /** The node's UUID in the roster: modules derive the ids of tables, filesystems and volumes from it. */
+  /** The UUID from which modules derive the ids of tables, filesystems and volumes: see `diskOwnerId` of the roster. */
   readonly nodeId?: string;
   /** kcore's own folder on the node (`stateDir` of the roster). */
   readonly stateDir: string;

@@ -26,9 +26,9 @@ const { steps } = parsePlainYaml(
 ) as {
   readonly steps: readonly Step[];
 };
-const step = steps.find(({ id }) => id === "controller's keys of an earlier version");
+const takeOver = steps.find(({ id }) => id === "controller's keys of an earlier version");
 
-/** Runs the step's own sh in folders of the test, with the user `nobody` as the controller's user. */
+/** Runs the sh of two steps of the state in folders of the test, with the user `nobody` as the controller's user. */
 describe("the state kcore/key", () => {
   let dir: string;
   let certs: string;
@@ -63,9 +63,9 @@ describe("the state kcore/key", () => {
       .replaceAll("/etc/kcore", dir)
       .replaceAll(" kcore -c", " nobody -c");
   const isDue = (shell: readonly string[]): boolean =>
-    spawnSync("env", [...shell, "-c", withTestPaths(step?.unless)]).status !== 0;
+    spawnSync("env", [...shell, "-c", withTestPaths(takeOver?.unless)]).status !== 0;
   const take = (shell: readonly string[]): number | null =>
-    spawnSync("env", [...shell, "-c", withTestPaths(step?.["command.run"]?.cmd)]).status;
+    spawnSync("env", [...shell, "-c", withTestPaths(takeOver?.["command.run"]?.cmd)]).status;
   const read = (folder: string, name: string): string => readFileSync(join(folder, name), "utf8");
 
   const expectOwn = (folder: string): void => {
@@ -76,7 +76,7 @@ describe("the state kcore/key", () => {
   };
 
   for (const shell of [["sh"], ["bash"], ["busybox", "sh"]]) {
-    it(`takes over the youngest key pair of an earlier version once (${shell.join(" ")})`, () => {
+    it(`takes over a key pair of an earlier version that is younger than the present pair (${shell.join(" ")})`, () => {
       makePair(certs, 100);
       expect(isDue(shell)).to.equal(true);
       expect(take(shell)).to.equal(0);

@@ -21,7 +21,7 @@ async function readMetrics({ isReady = true, isUnheard = false, turnedOut }: Con
     },
     {
       nodes: { countByStatus: () => new Map() } as never,
-      ends: { all: () => new Map() } as never,
+      certificateEnds: { all: () => new Map() } as never,
       isReady: () => isReady,
     },
     { clock: () => 0, connections: () => 0 },

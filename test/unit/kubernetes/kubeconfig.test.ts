@@ -53,7 +53,7 @@ describe("a kubeconfig", () => {
       expect((await openKubeCluster({ ...place, kubeconfig: given })).namespace).to.equal("web");
   });
 
-  it("as a text, which can come from a node, may name neither programs nor files of the bastion", async () => {
+  it("as a text, which can come from a node, must name neither programs nor files of the bastion", async () => {
     for (const user of [
       "{ exec: { command: /bin/true } }",
       "{ auth-provider: { name: gcp, config: { cmd-path: /bin/true } } }",

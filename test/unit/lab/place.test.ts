@@ -35,7 +35,7 @@ describe("the bridge, network and folders of a lab", () => {
     );
   });
 
-  it("are IPv6 if the network is the beginning of a /64", async () => {
+  it("have IPv6 addresses if the network is the beginning of a /64", async () => {
     const home = at();
     await recordLabPlace(await findLabPlace({ home, name: "six", net: "fd77:0:0:1" }));
     const place = await findLabPlace({ home, name: "six" });
@@ -55,7 +55,7 @@ describe("the bridge, network and folders of a lab", () => {
     ["a bridge name that is too long for its interfaces", { bridge: "waytoolong" }, "waytoolong"],
     ["a folder that an overlay mount could not name", { home: "/a:b" }, "/a:b"],
   ] as const) {
-    it(`refuse ${what}`, async () =>
+    it(`are refused with ${what}`, async () =>
       expect((await rejectionOf(findLabPlace({ home: "/nowhere", ...options }))).message).to.include(named));
   }
 });

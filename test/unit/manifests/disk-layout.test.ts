@@ -98,10 +98,10 @@ describe("the manifest of a disk layout", () => {
   });
 
   for (const [what, [text, ...problems]] of Object.entries(wrong))
-    it(`is refused at its place: ${what}`, () => expect(problemsOf(text)).to.deep.equal(problems));
+    it(`is refused, with line and column: ${what}`, () => expect(problemsOf(text)).to.deep.equal(problems));
 
   for (const [what, { replace, told: problems }] of Object.entries(replaced))
-    it(`is refused at its place: ${what}`, () =>
+    it(`is refused, with line and column: ${what}`, () =>
       expect(problemsOf(whole.replace(...replace))).to.deep.equal([problems].flat()));
 
   it("is refused with a mountpoint that would hide the system's or kcore's files", () => {

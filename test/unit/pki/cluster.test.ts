@@ -135,7 +135,7 @@ describe("the contexts of clusters", () => {
     expect(await codesOf(openAuthority(folder, passphrase))).to.deep.equal(["PKI_CERT_INVALID"]);
   });
 
-  it("are not created over an existing one, which force moves aside", async () => {
+  it("are not created over an existing context, which force moves aside", async () => {
     const { folder } = await createCluster(plan());
     const before = await readFile(join(folder, "ca.crt"), "utf8");
     expect(await codesOf(createCluster(plan()))).to.deep.equal(["PKI_CONTEXT_EXISTS"]);
@@ -166,7 +166,7 @@ describe("the contexts of clusters", () => {
     expect((await readdir(home)).toSorted()).to.deep.equal(["config", "default"]);
   });
 
-  it("are backed up with an operator's key in another folder", async () => {
+  it("are backed up with the loaded key and certificate of the operator, also if the context's folder has no such files", async () => {
     const { folder } = await createCluster(plan());
     const present = await loadContext({ home, codec });
     await rm(join(folder, "kctl.key"));
@@ -205,7 +205,7 @@ describe("the contexts of clusters", () => {
     expect((await loadContext({ home, codec })).name).to.equal("default");
   });
 
-  it("are deleted without a folder of their own", async () => {
+  it("can be deleted if they have no folder", async () => {
     const place = { home, codec };
     await changeConfig(place, (config) => ({ ...config, contexts: { remote: { controllers: ["192.0.2.11:9090"] } } }));
     expect(await deleteContext(place, "remote", Date.now())).to.equal(undefined);
@@ -252,7 +252,7 @@ describe("the contexts of clusters", () => {
     expect(await renewOperatorIfNeeded(folder, authority, now)).to.equal(false);
   });
 
-  it("do not renew an operator's certificate of the root, whose key may not be recorded", async () => {
+  it("leave an operator's certificate that the root issued, since controllers perhaps have no record of its key", async () => {
     const now = Date.now();
     const { folder } = await createCluster(plan({ now: now - 61 * day }));
     await replaceOperatorKey(folder, await openRoot(folder, passphrase), now - 61 * day);
@@ -261,7 +261,7 @@ describe("the contexts of clusters", () => {
     expect(await readFile(join(folder, "kctl.crt"), "utf8")).to.equal(before);
   });
 
-  it("have their sub-CA replaced at 180 days left, and an expired operator's certificate renewed", async () => {
+  it("have their sub-CA replaced at 180 days left, and the operator's expired certificate renewed", async () => {
     const now = Date.now();
     const { folder } = await createCluster(plan({ now: now - 1700 * day }));
     const former = await openAuthority(folder, passphrase);
@@ -276,7 +276,7 @@ describe("the contexts of clusters", () => {
     ]);
   });
 
-  it("have an expired operator's certificate of the root renewed by the root", async () => {
+  it("have an operator's certificate that the root issued renewed by the root once it has expired", async () => {
     const now = Date.now();
     const { folder } = await createCluster(plan({ now: now - 200 * day }));
     const root = await openRoot(folder, passphrase);

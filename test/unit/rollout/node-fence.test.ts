@@ -9,7 +9,12 @@ const idle: OrderMemory = { fence: fence(), isBusy: false };
 const busy: OrderMemory = { fence: fence(), isBusy: true };
 const other = { name: "v", epoch: 1, owner: "c2", generation: 1, seq: 1 };
 const later: OrderMemory = { ...rememberOrder(idle, other), isBusy: false };
-const nodes: Readonly<Record<string, OrderMemory | undefined>> = { new: undefined, idle, busy, later };
+const nodes: Readonly<Record<string, OrderMemory | undefined>> = {
+  new: undefined,
+  idle,
+  busy,
+  "idle after another update": later,
+};
 
 /** A node, an order, and whether the node accepts, knows or refuses the order. */
 const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
@@ -29,17 +34,16 @@ const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
   ["busy", { generation: 4, seq: 8 }, "refused"],
   ["idle", other, "accept"],
   ["busy", other, "refused"],
-  // The node has carried out an order of another update since.
-  ["later", { seq: 7 }, "known"],
-  ["later", { epoch: 1, seq: 99 }, "refused"],
-  ["later", { owner: "c2", seq: 99 }, "refused"],
-  ["later", { generation: 2, seq: 99 }, "refused"],
-  ["later", { seq: 8 }, "accept"],
+  ["idle after another update", { seq: 7 }, "known"],
+  ["idle after another update", { epoch: 1, seq: 99 }, "refused"],
+  ["idle after another update", { owner: "c2", seq: 99 }, "refused"],
+  ["idle after another update", { generation: 2, seq: 99 }, "refused"],
+  ["idle after another update", { seq: 8 }, "accept"],
 ];
 
 describe("a node's check of an order's fencing token", () => {
   for (const [node, order, wanted] of cases)
-    it(`at a node that is ${node}: ${wanted} ${JSON.stringify(order)}`, () => {
+    it(`at a node that is ${node} gives “${wanted}” for ${JSON.stringify(order)}`, () => {
       const judged = checkOrder(nodes[node], fence(order));
       expect(judged.accept ? "accept" : judged.why).to.equal(wanted);
     });

@@ -32,6 +32,6 @@ describe("the test files that a change can break", () => {
     expect(brokenBy(["test/unit/crdt/clock.test.ts"], sources)).to.deep.equal(["test/unit/crdt/clock.test.ts"]);
   });
 
-  it("include those that name a changed file other than a source in a text", () =>
+  it("include those that reach a changed script by its name in a string of a source", () =>
     expect(brokenBy(["src/web/web-page.js"], sources)).to.include("test/unit/web/page.test.ts"));
 });

@@ -100,7 +100,7 @@ describe("an image of Debian", () => {
     expect(lab).to.contain("--force-check-gpg --keyring=/usr/share/keyrings/debian-archive-keyring.gpg ");
   });
 
-  it("says that debootstrap is missing only where it is", async () => {
+  it("says that debootstrap is missing if it is, and not for another program's exit code 127", async () => {
     await fakeSetpriv(`PATH=${folder()} . ${makeDebian}`);
     const [missing] = await problemsOf(() => build());
     expect([missing?.message, missing?.hint]).to.deep.equal(["debootstrap is not here", "apt-get install debootstrap"]);

@@ -25,6 +25,7 @@ export interface FleetUi {
   readonly dc?: string;
   /** The selected row's details are open. */
   readonly isOpen: boolean;
+  /** The first line shown of the open details or of the help. */
   readonly bodyTop: number;
   readonly help: boolean;
   /** A message for a short time; `until`: milliseconds since the epoch. */

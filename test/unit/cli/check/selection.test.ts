@@ -33,7 +33,7 @@ describe("kcore check FILE …", () => {
     return found && { states: [...found.states].sort(), orchestrations: [...found.orchestrations].sort() };
   };
 
-  it("checks also the states that include a file and the orchestrations that use one, transitively", () => {
+  it("checks also the states that include a given state, and the orchestrations that use a given file, transitively", () => {
     expect(select("states/base.yaml")).to.deep.equal({
       states: ["base", "site/one", "web"],
       orchestrations: ["all", "web"],

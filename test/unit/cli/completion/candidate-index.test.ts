@@ -49,7 +49,7 @@ describe("the index of completion candidates", () => {
     expect(made).to.equal(5);
   });
 
-  it("ignores an index with a changed byte, a truncated one, and one of other files", async () => {
+  it("ignores an index that has a changed byte, is truncated or is of other files", async () => {
     await ask();
     const whole = readFileSync(index());
     const flipped = Array.from(whole, (byte, at) => Buffer.from(whole).fill(byte ^ 1, at, at + 1));

@@ -51,7 +51,7 @@ const outline = (stages: readonly PlannedStage[] = []): string[] =>
   stages.map(({ id, nodes: names = [] }) => `${id}: ${names.join(" ")}`.trim());
 
 describe("an update over SSH", () => {
-  it("takes workers before controllers, one at a time", async () => {
+  it("updates workers before controllers, one node at a time", async () => {
     const { title, stages } = await plan();
     expect(title).to.equal("update u1");
     expect(outline(stages)).to.deep.equal([
@@ -65,7 +65,7 @@ describe("an update over SSH", () => {
     ]);
   });
 
-  it("takes batches with at most maxUnavailable nodes down, and stops at the first failure", async () => {
+  it("updates batches with at most maxUnavailable nodes down, and stops at the first failure", async () => {
     const strategy = { type: "batch", batchSize: 3, maxUnavailable: 2 };
     const { stages } = await plan({ strategy, rollback: { automatic: true } });
     const first = stages.find(({ id }) => id === "activate");
@@ -206,7 +206,7 @@ describe("an update over SSH", () => {
     expect(outline(stages).slice(4)).to.deep.equal(["prepare: w1", "activate: w1", "hold: w1", "ready: w1"]);
   });
 
-  it("without a manifest fails with the command that takes one", async () => {
+  it("fails without a manifest, and names the command that takes a manifest", async () => {
     const deps = runDependencies(fakeNodes({}), [], { shipped: shippedRoot(), actions: findAction, actionNames });
     const roster = rosterOf(...nodes);
     const request = runRequest({ what: { kind: "orchestration", name: "update" } });

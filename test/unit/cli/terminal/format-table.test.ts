@@ -21,7 +21,7 @@ describe("a table", () => {
     }
   });
 
-  it("omits columns without values first, then the last columns, and names the omitted ones", () => {
+  it("first omits columns without values, then the last columns, which its note names", () => {
     expect(formatTable(heading, rows, { columns: 200 }))
       .to.contain("REASON")
       .and.not.to.contain("no room");

@@ -91,7 +91,7 @@ describe("bundles of the runtime on the bastion", () => {
     const find = (wanted: BundleChoice): ReturnType<typeof findBundle> =>
       findBundle(wanted, { cache: dir(), tasks: () => expect.fail("nothing is built") });
 
-    it("by version or SHA-256 among those built here, the newest of several", async () => {
+    it("by version or SHA-256 among the bundles that were built here, the newest of several", async () => {
       const [first, second] = [await writeRuntime(dir()), await writeRuntime(dir())];
       await utimes(first.file, 2, 2);
       await utimes(second.file, 1, 1);
@@ -121,7 +121,7 @@ describe("bundles of the runtime on the bastion", () => {
       expect(await codeOf(find({ file, sha256: "0".repeat(64) }))).to.equal("UPDATE_BUNDLE_UNKNOWN");
     });
 
-    it("of kcore's own version by SHA-256 without a build", async () => {
+    it("without a build if their version is kcore's own and a built bundle has the SHA-256", async () => {
       const runtime = await writeRuntime(dir(), kcoreVersion());
       const { sha256 } = runtime.bundle;
       expect((await find({ sha256, version: kcoreVersion() })).file).to.equal(runtime.file);

@@ -1,11 +1,13 @@
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { expect } from "chai";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { Cluster } from "#cli/cluster/open-cluster.ts";
 import type { HookRunner } from "#actions/hook-runner.ts";
 import { getUpdate } from "#cli/update/ask-updates.ts";
-import { followUpdate, getUpdateSince } from "#cli/update/follow-update.ts";
+import { followUpdate, getUpdateSince, runUpdateHooks } from "#cli/update/follow-update.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
+import { inProject } from "#support/in-project.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 import { rolloutNode, rolloutView } from "#support/update-views.ts";
 
@@ -50,7 +52,7 @@ describe("following a rollout at a terminal", () => {
   });
 
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-    it(`ends the hooks that it runs at ${signal}`, async () => {
+    it(`at ${signal} ends its hooks, and then itself with exit code 130`, async () => {
       const terminal = new FakeTerminal(120, 30);
       const view = rolloutView([rolloutNode(1, { phase: "draining", hook: "drain" })]);
       const started = Promise.withResolvers<undefined>();
@@ -69,6 +71,23 @@ describe("following a rollout at a terminal", () => {
       expect(await ended).to.equal(130);
       expect(isClosed).to.equal(true);
     });
+});
+
+describe("kcore update cluster run-hooks", () => {
+  it("requires exactly one update, named as argument or by a manifest", async () => {
+    const problem = async (given?: string, filename: readonly string[] = []): Promise<string | undefined> =>
+      (await problemsOfRejection(runUpdateHooks(given, { filename, output: "table" })))[0];
+    expect(await problem()).to.match(/^no update is named \[USAGE\]/);
+    const text = `kind: ClusterUpdate
+metadata: { name: u1 }
+spec: { target: { version: 0.4.0 }, selector: { allNodes: true } }
+`;
+    await inProject({ "u1.yaml": text }, async (project) => {
+      expect(await problem("u1", [join(project, "u1.yaml")])).to.match(
+        /^2 updates are named, and one is wanted \[USAGE\]/,
+      );
+    });
+  });
 });
 
 function clusterOf(client: object): Cluster {

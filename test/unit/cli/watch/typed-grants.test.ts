@@ -14,7 +14,7 @@ function refused(messages: Readonly<Record<string, string>>): Pick<RunModel, "no
 const refusal = "disk /dev/sdb (serial drive-scsi1) holds data; if it may go: --grant drive-scsi1:0123456789abcdef";
 
 describe("the questions about refused disks", () => {
-  it("F-18: are one for each node, also for disks with the same serial and contents", () => {
+  it("F-18: are asked for each node separately, also for disks with the same serial and contents", () => {
     const asked = grantsWanted(refused({ n1: refusal, n2: refusal }));
     expect(asked.map(({ node, name, grant }) => [node, name, grant])).to.deep.equal([
       ["n1", "drive-scsi1", "drive-scsi1:0123456789abcdef@n1"],

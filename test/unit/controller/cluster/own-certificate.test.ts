@@ -115,7 +115,7 @@ describe("a controller's own certificate", () => {
       }
     });
 
-    it("is kept, with the reason, if the sub-CA may not renew it or is missing", async () => {
+    it("is kept, with the reason, if the sub-CA must not renew it or is missing", async () => {
       const own = await open();
       const { cert } = own.credentials();
       now += 85 * 86_400_000;

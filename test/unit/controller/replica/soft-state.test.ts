@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { SoftState } from "#controller/replica/soft-state.ts";
 
 describe("soft state", () => {
-  it("is sent to the peers together, with the next value that may not wait", () => {
+  it("is sent to the peers together, with the next value that must not wait", () => {
     const sent: string[][] = [];
     const timers: (() => void)[] = [];
     const soft = new SoftState("c1", {

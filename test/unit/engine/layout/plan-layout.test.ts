@@ -94,6 +94,12 @@ describe("a disk layout on a node", () => {
     ]);
   });
 
+  it("accepts a disk that kcore made under an adopted node's first former id", () => {
+    const adopted = { ...node, id: "7a1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e22", formerIds: [id, "other"] };
+    const made = disk({ pttype: "gpt", ptuuid: diskGuid(context, serial) });
+    expect(planLayout(adopted, layout, inventoryOf([made])).disks[0]?.verdict).to.equal("ours");
+  });
+
   it("refuses a node whose disk management is not controller-managed", () => {
     expect(judged([disk()], { mode: "controller-managed" })).to.deep.equal(["safe"]);
     for (const mode of ["installer-only", "", "controller managed"])

@@ -10,7 +10,7 @@ export function limitHeapGrowth(): void {
   setFlagsFromString("--heap-growing-percent=50");
 }
 
-/** The fewest deleted registers that justify a collection: they leave tens of MB behind. */
+/** The minimum number of deleted registers that justifies a collection: they leave tens of MB behind. */
 const fewestDeleted = 10_000;
 
 /**
@@ -18,7 +18,7 @@ const fewestDeleted = 10_000;
  * keeps a heap as large as a burst of work made it. A collection stops all other work (1 to 3 ms for each live MB). So the collection
  * waits until a third of the registers is gone and their number no longer changes.
  */
-export function collectWhenIdle(collect = collectAll): (registers: number) => void {
+export function collectAfterDeletions(collect = collectAll): (registers: number) => void {
   let most = 0;
   let last = 0;
   return (registers) => {

@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { collectWhenIdle } from "#controller/gc-when-idle.ts";
+import { collectAfterDeletions } from "#controller/heap.ts";
 
 describe("the memory of a controller", () => {
   const collectionsAt = (...sizes: readonly number[]): readonly number[] => {
     const at: number[] = [];
     let place = 0;
-    const sample = collectWhenIdle(() => at.push(place));
+    const sample = collectAfterDeletions(() => at.push(place));
     for (const size of sizes) {
       sample(size);
       place++;
@@ -24,7 +24,7 @@ describe("the memory of a controller", () => {
   it("is returned to the system by V8", () => {
     let big: unknown[] | undefined = Array.from({ length: 100_000 }, (_, index) => ({ index, text: `${index}` }));
     const before = process.memoryUsage().heapTotal;
-    const sample = collectWhenIdle();
+    const sample = collectAfterDeletions();
     for (const size of [big.length, big.length]) sample(size);
     big = undefined;
     for (const size of [0, 0]) sample(size);
