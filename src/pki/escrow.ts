@@ -16,9 +16,9 @@ const SealedKey = z.strictObject({
   uuid: z.uuid(),
   /** Serials of the disks that carry the container, as the node reports them. */
   disks: z.array(z.string().max(128)).max(64),
-  /** Lower-case hex: RSAES-OAEP with SHA-256 of the recovery key's letters. */
+  /** The letters of the recovery key, encrypted by RSAES-OAEP with the hash SHA-256, in lower-case hex. */
   sealed: z.string().regex(/^[0-9a-f]{512,2048}$/),
-  /** The time at which this bastion received it, milliseconds since 1970. */
+  /** The time at which this bastion received the key, milliseconds since 1970. */
   at: z.int(),
 });
 export type SealedKey = z.output<typeof SealedKey>;

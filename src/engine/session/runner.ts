@@ -30,10 +30,10 @@ export function runnerTransition(
     case "work":
       return send(state, event.batch);
     case "connect-only":
-      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
+      if (connection === "none") return stay({ ...state, connection: "connecting" }, connect(1));
       return connection === "up" ? stay(state, reportUp(state)) : stay(state);
     case "join":
-      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
+      if (connection === "none") return stay({ ...state, connection: "connecting" }, connect(1));
       return stay(state, toQueue({ type: "joined" }));
     case "take-over":
       if (phase.at === "working") return go(state, { at: "inherited" }, { do: "send-command", text: "stop\n" });
@@ -79,8 +79,8 @@ export function runnerTransition(
     }
     case "down":
       return phase.at === "flying"
-        ? go({ ...state, connection: "down" }, { at: "sent" }, { do: "report-segment" })
-        : stay({ ...state, connection: "down" }, ...(phase.at === "finishing" ? [clearGoodbyeTimer] : []));
+        ? go({ ...state, connection: "connecting" }, { at: "sent" }, { do: "report-segment" })
+        : stay({ ...state, connection: "connecting" }, ...(phase.at === "finishing" ? [clearGoodbyeTimer] : []));
     case "closed":
     case "unreachable":
       return closed({ ...state, connection: "none", asked: [] }, event.type === "closed");
@@ -116,14 +116,14 @@ function send(state: Runner, batch: Batch): TransitionResult<Runner> {
   const launch = phase.at === "absent";
   // A runner that ends takes no more segments: the batch waits for the next runner.
   if (phase.at === "ending") return go(state, { at: "ending", due: batch });
-  if (connection === "down") return go(state, { at: launch ? "absent" : "idle", due: batch });
+  if (connection === "connecting") return go(state, { at: launch ? "absent" : "idle", due: batch });
   const number = state.segment + 1;
   const exchange = state.exchanges + 1;
   const sent = { ...state, segment: number, exchanges: exchange, isLast: batch.isLast };
   const write = { do: "write-segment", number, exchange, batch, launch } as const;
   const report = toQueue({ type: "sent", isFirst: connection === "none" });
   if (connection === "none")
-    return go({ ...sent, connection: "down" }, { at: "flying" }, write, report, connect(1, { withFlight: true }));
+    return go({ ...sent, connection: "connecting" }, { at: "flying" }, write, report, connect(1, { withFlight: true }));
   return go(sent, { at: "sent" }, write, { do: "report-segment" }, { do: "transmit", what: "flight" }, report);
 }
 
@@ -164,7 +164,7 @@ function closed(state: Runner, mayReconnect: boolean): TransitionResult<Runner> 
   // Without `fin`, the runner would keep the lock until its lease ends.
   if (phase.after !== "finish" || phase.tries >= finTries || !mayReconnect) return ended(state, phase.after);
   const tries = phase.tries + 1;
-  return go({ ...state, connection: "down" }, { ...phase, tries }, clearGoodbyeTimer, connect(tries));
+  return go({ ...state, connection: "connecting" }, { ...phase, tries }, clearGoodbyeTimer, connect(tries));
 }
 
 function connect(attempt: number, { withFlight = false } = {}): SessionEvent {

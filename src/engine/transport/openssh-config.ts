@@ -12,7 +12,7 @@ export interface TrustedHop {
 export interface OpenSshFiles {
   /** ssh_config(5). */
   readonly config: string;
-  /** known_hosts(5), with an alias for each host. */
+  /** known_hosts, with an alias for each host. */
   readonly knownHosts: string;
 }
 
