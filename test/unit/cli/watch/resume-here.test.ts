@@ -7,7 +7,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 describe("a view that resumes a run", () => {
   const folder = folderOfEachTest("resume");
 
-  it("may resume a run whose process has ended, and no run that another process resumed", async () => {
+  it("resumes a run whose process has ended, and no run that another process resumed", async () => {
     const header = folder("run.json");
     const gone = { pid: 4_000_000, start: "1", boot: "0" };
     const write = async (process: unknown) => writeFile(header, JSON.stringify({ process }));
