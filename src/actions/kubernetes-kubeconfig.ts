@@ -72,7 +72,7 @@ async function inspectFile(
   if (found === undefined) return { reason: "new" };
   if (found.isDirectory())
     throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${path} is a folder`, hint: "name a file" });
-  // Another user may know the key.
+  // Another user perhaps knows the key.
   const owners = trust?.uids ?? [process.getuid?.()];
   if (!found.isFile() || !owners.includes(found.uid) || (found.mode & 0o077) !== 0)
     return { reason: "others may have read or written it" };

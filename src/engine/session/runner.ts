@@ -14,7 +14,7 @@ import {
   type TransitionResult,
 } from "./session-events.ts";
 
-/** The node kills the step's processes after 5 s. Then it reverts a change on trial, which may restart services. */
+/** The node kills the step's processes after 5 s. Then it reverts a change on trial, which can restart services. */
 const abortLimit = { do: "start-timer", timer: "abort", milliseconds: 60_000 } as const;
 /** How often a runner is asked to end. */
 const finTries = 3;
@@ -140,7 +140,7 @@ function cameUp(state: Runner): TransitionResult<Runner> {
     case "flying":
       return go(state, { at: "sent" }, { do: "report-segment" }, ...blobs);
     case "sent":
-      // The segment may have been lost with the old connection. A runner ignores a segment that it already has.
+      // The segment was perhaps lost with the old connection. A runner ignores a segment that it already has.
       return stay(state, { do: "transmit", what: "segment" }, ...blobs);
     case "working":
     case "ending":

@@ -88,8 +88,23 @@ describe("runs as they are listed and named", () => {
       expect(await offered("runs", "show", "")).to.deep.equal(["last", "c3d4", "c3d4", "a1b2"]);
       expect(await offered("runs", "attach", "a")).to.deep.equal(["a1b2"]);
       expect(await offered("runs", "diff", "last", "20261121")).to.deep.equal([ids[1], ids[0]]);
+      expect(await offered("orchestrate", "show", "deploy_n")).to.deep.equal(["deploy_node"]);
     } finally {
       process.chdir(before);
     }
+  });
+});
+
+describe("the help of an orchestration", () => {
+  it("lists its parameters", async () => {
+    const words = ["orchestrate", "deploy_node", "--help"];
+    const program = await buildProgram(words);
+    let help = "";
+    const command = program.commands.find((one) => one.name() === "orchestrate");
+    command?.configureOutput({ writeOut: (text) => (help += text) });
+    await program.parseAsync(words, { from: "user" }).catch(() => undefined);
+    expect(help)
+      .to.contain("Parameters of deploy_node")
+      .and.to.match(/^node_name +target +required/m);
   });
 });
