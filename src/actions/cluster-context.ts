@@ -134,7 +134,7 @@ export function endpointsFor(
   return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
 }
 
-/** Puts a node's own controller last: that controller is perhaps still joining, or perhaps does not know that the cluster has removed it. */
+/** Puts a node's own controller last: that controller may still be joining, or may not know that the cluster has removed it. */
 export function othersFirst(...[node, ...rest]: Parameters<typeof endpointsFor>): readonly string[] {
   const known = endpointsFor(node, ...rest);
   return isController(node) ? [...known.slice(1), ...known.slice(0, 1)] : known;

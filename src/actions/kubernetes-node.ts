@@ -13,7 +13,7 @@ import { pollUntil } from "#kubernetes/poll-until.ts";
 import { KubeRefusal } from "#kubernetes/refusals.ts";
 import { clusterArgs, openKubeApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
-/** The greatest number of attempts to patch a node that other clients change meanwhile. */
+/** The most attempts to patch a node that other clients change meanwhile. */
 const TRIES = 10;
 const READY = { condition: "Ready", status: "True" } as const;
 

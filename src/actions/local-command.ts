@@ -10,9 +10,9 @@ import { shellText, shellWords } from "#engine/step/shell-text.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { InProject } from "./in-project.ts";
 
-/** The greatest number of bytes of output; more of it ends the command. */
+/** The most bytes of output; more of it ends the command. */
 const OUTPUT_LIMIT = 2 * 2 ** 20;
-/** The greatest number of characters of output that later stages and problems get. */
+/** The most characters of output that later stages and problems get. */
 const RESULT_LENGTH = 64 * 2 ** 10;
 /** Milliseconds from SIGTERM to SIGKILL. */
 const KILL_AFTER = 5000;

@@ -17,7 +17,7 @@ import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
 
 /** The project's folder with the flake of its NixOS machines. */
 const FOLDER = "nixos";
-/** The greatest number of bytes of the flake that a machine gets. */
+/** The most bytes of the flake that a machine gets. */
 const LARGEST = 16 << 20;
 
 const args = z.strictObject({

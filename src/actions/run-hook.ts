@@ -33,7 +33,7 @@ export interface HookEnd {
 const pauseMs = 2_000;
 /** Milliseconds from SIGTERM to SIGKILL. */
 const graceMs = 10_000;
-/** The greatest number of characters of output in the result's message. */
+/** The most characters of output in the result's message. */
 const tailLength = 1_000;
 
 /**

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 
 /**
- * Decides whether a failed update is rolled back; if only a gate failed, an operator perhaps wants no rollback. Gives `goesBack`.
+ * Decides whether a failed update is rolled back; an operator may not want that if only a gate failed. Gives `goesBack`.
  * ```yaml
  * onFailure:
  *   - { id: verdict, run: update.verdict, gates: [web], onGateFailure: false }

@@ -5,11 +5,11 @@ import { encodeDot } from "./cluster/dots.ts";
 import { Busy } from "./cluster/refused.ts";
 import type { Replica } from "./replica/create-replica.ts";
 
-/** The greatest number of unsent bytes of one watch. Above them the watch is cut, and its client begins anew. */
+/** The most unsent bytes of one watch. Above them the watch is cut, and its client begins anew. */
 const backlogLimit = 16 * 1024 * 1024;
-/** The greatest number of unsent bytes of all watches together. Above them the slowest watches are cut. */
+/** The most unsent bytes of all watches together. Above them the slowest watches are cut. */
 const backlogOfAll = 128 * 1024 * 1024;
-/** The greatest number of watches of one key. */
+/** The most watches of one key. */
 const watchesOfKey = 64;
 const idleMs = 15_000;
 

@@ -21,7 +21,7 @@ interface Holder {
 
 /** More than the clocks of two controllers can differ, ms. */
 const clockMarginMs = 86_400_000;
-/** The greatest number of certificates to forget in a transaction, which holds 500 changes (replica/writer.ts); each certificate takes two. */
+/** The most certificates to forget in a transaction, which holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
 
 export function watchCertificates(records: Records, clock: () => number) {

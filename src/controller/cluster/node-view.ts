@@ -189,7 +189,7 @@ export function isShown({ removed, reg, expected, approval, rejects }: NodeParts
   return !removed && (reg !== undefined || expected !== undefined || approval !== undefined || rejects.length > 0);
 }
 
-/** The greatest number of nodes that a name conflict names: an answer must have room for a fleet of clones with one name. */
+/** The most nodes that a name conflict names: an answer must have room for a fleet of clones with one name. */
 const namedInConflict = 8;
 
 function nameConflictOf(id: string, sharing: readonly string[]): NodeView["nameConflict"] {

@@ -6,7 +6,7 @@ import type { Tuning } from "./tuning.ts";
 const longestRoundTrip = 2_000;
 /** The time for which a sample counts, ms. */
 const sampleLifeMs = 60_000;
-/** The greatest rate at which slewing changes a wall clock, as a share of the time: adjtimex(2) allows 500 ppm, doubled here. */
+/** The most that slewing changes a wall clock, as a share of the time: adjtimex(2) allows 500 ppm, doubled here. */
 const slewRate = 0.001;
 
 /** Compares this controller's wall clock with its peers', and decides when it must not stamp anything. */

@@ -10,7 +10,7 @@ import type { JournalRecord } from "./replica-ports.ts";
 interface CommitPorts {
   readonly db: Database;
   readonly alarms: Alarms;
-  /** The greatest number of registers that are merged in one turn of the event loop, except a push, which is merged whole. */
+  /** The most registers that are merged in one turn of the event loop, except a push, which is merged whole. */
   readonly slice: number;
   /** Resolves in the next turn of the event loop; never once the replica has stopped. */
   readonly nextTurn: () => Promise<void>;

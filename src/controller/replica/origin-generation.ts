@@ -17,7 +17,7 @@ export function newOriginGeneration(id: string, word: () => string, alone = fals
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), alone, ...states };
 }
 
-/** The greatest number of new origins that peers can make a running process take: each origin stays in all version vectors for ever. */
+/** The most new origins that peers can make a running process take: each origin stays in all version vectors for ever. */
 const mostDisputes = 3;
 
 export function originOf(id: string, word: string): string {

@@ -5,9 +5,9 @@ import { covers } from "#crdt/version-vector.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import type { ClusterState } from "./cluster-state.ts";
 
-/** The greatest number of origins in a version vector whose controllers have no membership on record. */
+/** The most origins in a version vector whose controllers have no membership on record. */
 const maxForeign = 256;
-/** The greatest number of origins of one controller; the controller takes a new origin when its store was restored, or a member could not be asked. */
+/** The most origins of one controller; it takes a new one when its store was restored, or a member could not be asked. */
 const maxGenerations = 4096;
 
 /**

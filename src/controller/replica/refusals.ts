@@ -11,7 +11,7 @@ export interface PeerRefusal {
 
 /** The time without a further refusal after which an alarm is cleared, ms; a refused controller tries again every few seconds. */
 const alarmLifeMs = 60_000;
-/** The greatest number of alarms about refusals at a time. */
+/** The most alarms about refusals at a time. */
 const maxNamed = 64;
 /** Refusals without an alarm: they end by themselves, since the peer has only just started. */
 const passingRefusals: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);

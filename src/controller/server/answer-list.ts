@@ -17,7 +17,7 @@ export type ListAnswer<Answer> = {
     : Answer[Field];
 };
 
-/** The greatest number of lists under way, for one caller's key and for all: each keeps a list of the registers' keys in memory. */
+/** The most lists under way, for one caller's key and for all: each keeps a list of the registers' keys in memory. */
 const listsOfKey = 16;
 const listsOfAll = 64;
 

@@ -4,7 +4,7 @@ import { Busy, Refused } from "../cluster/refused.ts";
 const largestBody = 1024 * 1024;
 const deepestNesting = 32;
 
-/** The greatest number of bytes of the bodies of all unanswered requests together. */
+/** The most bytes of the bodies of all unanswered requests together. */
 const largestOfAll = 128 * 1024 * 1024;
 
 export type BodyRoom = ReturnType<typeof openBodyRoom>;

@@ -4,7 +4,7 @@ import { Busy } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 import type { HandshakeLimits } from "./handshake-limits.ts";
 
-/** The greatest number of connections whose handshake is done, of all callers and of one key by its role (S-17). */
+/** The most connections whose handshake is done, of all callers and of one key by its role (S-17). */
 export interface ConnectionLimits {
   readonly all: number;
   readonly perKey: Readonly<Record<MemberRole, number>>;
@@ -13,7 +13,7 @@ export interface ConnectionLimits {
 /** Open files that a controller needs beside its callers' connections: for its store, its peers and occasional reads. */
 const reservedFiles = 96;
 
-/** The greatest number of connections for so many open files: however many callers there are, the store can be written (F-30). */
+/** The most connections for so many open files: however many callers there are, the store can be written (F-30). */
 export function maxConnectionsFor(openFiles = Infinity): number {
   return Math.max(16, Math.min(4096, openFiles - reservedFiles));
 }

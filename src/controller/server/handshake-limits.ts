@@ -4,10 +4,10 @@ import type { TLSSocket } from "node:tls";
 
 /** The limits of handshakes (S-17). */
 export interface HandshakeLimits {
-  /** The greatest number of handshakes under way, of one address and of all. */
+  /** The most handshakes under way, of one address and of all. */
   readonly pendingPerAddress: number;
   readonly pending: number;
-  /** The greatest number of connections that wait for a handshake, of one address and of all: each costs little more than an open file. */
+  /** The most connections that wait for a handshake, of one address and of all: each costs little more than an open file. */
   readonly waitingPerAddress: number;
   readonly waiting: number;
 }

@@ -38,7 +38,7 @@ interface OnDisk {
   readonly changed: number;
 }
 
-/** The greatest number of bundles that no update needs, and their bytes. */
+/** The most bundles that no update needs, and their bytes. */
 const spareLimits = { bundles: 4, bytes: 2 * 1024 * 1024 * 1024 } as const;
 
 /**

@@ -17,7 +17,7 @@ export interface RetentionLimits {
 
 const defaultRetention: RetentionLimits = { updates: 20, ms: 365 * 86_400_000 };
 
-/** The greatest number of deletions in one transaction; a replica accepts 500 changes (replica/writer.ts). */
+/** The most deletions in one transaction; a replica accepts 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
 /** Removes a settled update at an operator's request. @throws Refused UPDATE_OWNED, UPDATE_BLOCKED, MATCH_FAILED */

@@ -4,7 +4,7 @@ import { longestTransferMs } from "#api/bundle-transfer.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
 import type { BundleStore } from "./bundles.ts";
 
-/** The greatest number of bundles that are sent concurrently, to one key and to all. */
+/** The most bundles that are sent concurrently, to one key and to all. */
 const sendLimits = { ofKey: 2, ofAll: 32 } as const;
 /** Errors of a client that disconnects. */
 const disconnects: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"]);
