@@ -26,7 +26,7 @@ interface Suite {
   readonly except?: RegExp;
   readonly class: JobClass;
   readonly timeout: number;
-  /** The greatest sum of seconds of test files that share a process, which loads the sources once; absent: each file has its own. */
+  /** The maximum sum of seconds of test files that share a process, which loads the sources once; absent: each file has its own. */
   readonly groupSeconds?: number;
   /** The suite's machines need root. */
   readonly root?: true;

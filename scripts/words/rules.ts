@@ -35,7 +35,7 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** The greatest number of words in a sentence; a list of code spans, separated by commas, counts as one word. */
+/** The maximum number of words in a sentence; a list of code spans, separated by commas, counts as one word. */
 const maxWords = 25;
 
 /** A sentence ends at a punctuation mark or at `|`: the border of a table's cell, or an edge (prose.ts). */

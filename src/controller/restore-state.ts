@@ -172,7 +172,7 @@ function asJson(done: Replaced & { readonly restamped?: RestampedStore }): strin
   return JSON.stringify(done, undefined, 2);
 }
 
-/** The greatest number of lost writes that are printed; the file has all of them. */
+/** The maximum number of lost writes that are printed; the file has all of them. */
 const maxShownLost = 20;
 
 /** The lines about lost writes; damaged bytes prove nothing, so the lines name only the readable records. */

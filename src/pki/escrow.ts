@@ -41,7 +41,7 @@ const Escrow = z.strictObject({
 /** The recovery keys of one node; of several keys for one container the last counts. */
 export type Escrow = z.output<typeof Escrow>;
 
-/** The greatest number of keys of a node; older ones are dropped, so that a node that reports ever new keys cannot fill the disk. */
+/** The maximum number of keys of a node; older ones are dropped, so that a node that reports ever new keys cannot fill the disk. */
 const mostKeys = 1000;
 const keyFile = "escrow.key";
 const publicFile = "escrow.pub";

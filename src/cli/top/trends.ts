@@ -2,7 +2,7 @@ import type { FleetNode, FleetTrend } from "#tui/ink/fleet/snapshot.ts";
 
 /** The milliseconds of each bar in a graph. */
 const barMs = 30_000;
-/** The greatest number of bars in a graph. */
+/** The maximum number of bars in a graph. */
 const maxBars = 8;
 
 interface NodeHistory {

@@ -35,10 +35,10 @@ export interface Tuning {
   readonly dialItselfEvery: number;
   /** The longest pause before a controller dials a peer again. */
   readonly backOffCap: number;
-  /** The greatest number of pages of one pull that are under way. */
+  /** The maximum number of pages of one pull that are under way. */
   readonly window: number;
   readonly page: PageLimits;
-  /** The greatest number of registers that are merged in one turn of the event loop; a push is merged whole. */
+  /** The maximum number of registers that are merged in one turn of the event loop; a push is merged whole. */
   readonly slice: number;
   /** The number of tombstones that raises an alarm. */
   readonly tombstoneAlarm: number;
