@@ -7,10 +7,10 @@ import { collectExamples } from "./module-examples.ts";
 import { warmUp } from "./warm-up.ts";
 
 /**
- * Bundles kcore into `dist/`. The command line is programs with their compiled code, in which each command initializes
- * only the parts that it needs. Programs are scripts, because V8 gives out the code of a script after it has run, and
- * never a module's. `npm run bench:view` measures the start. The new bundle is made aside and put in place at the end,
- * so that a running kcore never meets half of one.
+ * Bundles kcore into `dist/`. The command line consists of `*.program` files, scripts for node:vm, with V8's code cache for them; each
+ * command initializes only the parts that it needs. They are no ES modules, because after a run V8 can make a code cache only of a script.
+ * `npm run bench:view` measures the start. The new bundle is made in a folder aside and renamed at the end, so that a running kcore never
+ * reads half of it.
  */
 const root = join(import.meta.dirname, "..");
 const aside = join(root, `dist.${process.pid}`);
@@ -31,7 +31,7 @@ const shared = {
   logLevel: "warning",
 } as const satisfies BuildOptions;
 
-/** `new URL("./runner.sh", import.meta.url)` means a file beside the source; it is put beside the bundle. */
+/** The files beside a source that its `new URL("./runner.sh", import.meta.url)` names, by name; the build copies them into `dist/`. */
 const assets = new Map<string, string>();
 const collectAssets: Plugin = {
   name: "files read at run time",
@@ -50,7 +50,7 @@ const collectAssets: Plugin = {
   },
 };
 
-/** Ink would connect to React's developer tools when DEV is set; they are no part of the product. */
+/** Leaves out React's developer tools, to which Ink connects when the environment variable DEV is set. */
 const leaveDevtoolsOut: Plugin = {
   name: "no developer tools",
   setup(build) {
@@ -58,7 +58,7 @@ const leaveDevtoolsOut: Plugin = {
   },
 };
 
-/** yaml asks the environment at each token whether to log it, which takes a tenth of the time of a large roster. */
+/** The package yaml reads the environment at each token to decide whether to log the token: a tenth of the time of a large roster. */
 const tokensAreNotLogged: Plugin = {
   name: "no log of tokens",
   setup(build) {
@@ -72,8 +72,8 @@ const tokensAreNotLogged: Plugin = {
 };
 
 /**
- * Ink asks for the width of every character of every frame, half of whose time string-width takes. The real
- * string-width, whose expressions take 50 ms, is loaded when the first text needs it.
+ * Ink measures every character of every frame, and string-width takes half of the time of a frame. So src/base/text.ts stands in for
+ * string-width. The real package, whose regular expressions take 50 ms to compile, is loaded when the first text needs it.
  */
 const widthsAreFast: Plugin = {
   name: "our own string width",
@@ -90,7 +90,7 @@ const widthsAreFast: Plugin = {
   },
 };
 
-/** The text of a package's file with one piece replaced. Packages are pinned: one that has changed must be read anew. */
+/** The text of a package's file with one piece replaced. Throws if the file lacks the piece: then the package has a version that this script does not know. */
 async function changed(path: string, from: string, to: string): Promise<string> {
   return replaced(path, await readFile(path, "utf8"), from, to);
 }
@@ -101,8 +101,8 @@ function replaced(path: string, text: string, from: string, to: string): string 
 }
 
 /**
- * Ink takes every line of every frame apart, to guard the terminal from control characters and for its grid. Ours are
- * whole rows, so a row of letters and colours alone is written as it is.
+ * Ink takes every line of every frame apart, to keep control characters from the terminal and to fill its grid. kcore's views write whole
+ * rows, so Ink writes a row of letters and colours alone as it is.
  */
 const rowsAreWhole: Plugin = {
   name: "whole rows",
@@ -212,7 +212,7 @@ function randomFillSync(packet, at, length) {
   },
 };
 
-/** A script cannot import, and an import statement of Node's own modules makes Node load all that they export. */
+/** Replaces imports of Node's own modules: a script cannot import, and an import makes Node load all exports of the module. */
 const builtinsAreAsked: Plugin = {
   name: "Node's own modules",
   setup(build) {
@@ -223,7 +223,7 @@ const builtinsAreAsked: Plugin = {
   },
 };
 
-/** Modules that come with a program of their own when they are imported dynamically: `contents` loads the program. */
+/** Replaces a dynamic import of one of `modules` by `contents`, which runs the program that holds the module. */
 function comeAsProgram(name: string, modules: RegExp, contents: string): Plugin {
   const namespace = `program-${name}`;
   return {
@@ -248,13 +248,12 @@ const patches = [
   tokensAreNotLogged,
 ];
 
-/** The code that seals and opens values is a program of its own, too: a start that does neither does not read it. */
+/** The exports of src/engine/encrypted-values/age.ts, a program of its own: commands that neither seal nor open values do not read it. */
 const ageExports = ["seal", "open", "lock", "unlock", "generate", "recipientOf", "isRecipient"];
 
 /**
- * Builds one program: a script, of which V8 can keep all compiled code (src/cli/process/run-program.ts), unlike a
- * module's. `contents` gives its exports by `kcore.give`. The views of the whole terminal, with ink, are a program of
- * their own.
+ * Builds one program, a script of which V8 can keep all compiled code (src/cli/process/run-program.ts). `contents`, its source, calls
+ * `kcore.give` with the program's exports. The views of the whole terminal, with Ink, are a program of their own.
  */
 async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
@@ -287,10 +286,13 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     process.stderr.write(`${name} takes twice the memory: there is more than ASCII in it, beside strings: ${beyond}\n`);
 }
 
-/** Builds the files that start the command line, and a run's own process. */
+/**
+ * Builds main.js, which starts the command line, and run-main.js, the process of a run. `warmsUp`: both are for the warm-up, in which each
+ * process writes V8's code at its end.
+ */
 async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
   const load = `import { runProgram } from "./src/cli/process/run-program.ts";`;
-  // A command that drives its run executes other code than any other command.
+  // A command that drives its run itself executes other code than all other commands, so its code is kept apart.
   const start = `${load}
 import { looksLikeRun } from "./src/cli/process/warm-process.ts";
 import { hasTerminal } from "./src/cli/terminal/has-terminal.ts";
@@ -332,13 +334,13 @@ kcore.give({ openLiveView, openFleetScreen });`,
     `import { openAccess } from "./src/kubernetes/kubeconfig-access.ts"; kcore.give({ openAccess });`,
   );
   await buildProgram("run-main", `import "./src/cli/run-main.ts";`);
-  // The program of nodes is one file, started by the runtime that is pushed with it.
+  // The program of nodes is one file: the runtime that kcore pushes with the file starts it.
   await build({
     ...shared,
     entryPoints: ["src/cli/node-main.ts"],
     outfile: join(aside, "node-main.js"),
     target: "node24",
-    // Packages of the CommonJS kind ask for `require`.
+    // CommonJS packages call `require`.
     banner: {
       js: `import { createRequire as kcoreRequire } from "node:module";\nconst require = kcoreRequire(import.meta.url);`,
     },

@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import ssh2 from "ssh2";
 
 /**
- * Loaded before a kcore that is warmed up (scripts/warm-up.ts). Each connection, to any address, reaches an SSH server
- * in this process, without a socket, which runs its commands with this machine's sh.
+ * A module that scripts/warm-up.ts loads into kcore by `--import`: each TCP connection that kcore opens, to any address, reaches an SSH server
+ * in kcore's own process, without a socket. The server accepts any public key, and runs commands by this machine's sh.
  */
 const hostKey = new URL("./host-key", new URL(import.meta.url).searchParams.get("folder") ?? "");
 const server = new ssh2.Server({ hostKeys: [readFileSync(fileURLToPath(hostKey))] }, (client) => {
@@ -29,7 +29,7 @@ const server = new ssh2.Server({ hostKeys: [readFileSync(fileURLToPath(hostKey))
   });
 });
 
-/** One end of a connection: data written to it comes out of `other` a moment later, as it would from a socket. */
+/** One end of a connection: data written to this end comes out of `other` in a later turn of the event loop, as from a socket. */
 class End extends Duplex {
   other?: End;
 
@@ -54,7 +54,7 @@ class End extends Duplex {
 
 const connect = net.connect as (...given: unknown[]) => net.Socket;
 const pretend = (...given: [{ readonly port?: number }]): net.Socket => {
-  // The run's own socket is a real one.
+  // A connection without a port goes to the socket of a run (run-socket.ts), which is real.
   if (given[0].port === undefined) return connect(...given);
   const [near, far] = [new End(), new End()];
   [near.other, far.other] = [far, near];

@@ -12,7 +12,7 @@ import { screenPage } from "#support/painted-screen.ts";
 import { openShell, type ShellTerminal } from "#support/terminal.ts";
 
 /**
- * `npm run screenshots`: makes the pictures of README and docs anew from real runs, so that they never lie. Three real
+ * `npm run screenshots`: makes the pictures of README and docs anew from real runs. Three real
  * nodes are deployed in a terminal (tmux); a roll-out asks and fails on one of them; `kcore web` shows it meanwhile, and
  * the fleet; the reports are opened in a browser.
  */
@@ -161,7 +161,7 @@ async function reports({ project: folder }: Bastion): Promise<void> {
   }
 }
 
-/** The project's revision stands in the views. */
+/** Commits the project, because the views show its revision. */
 async function commit(at: Bastion): Promise<void> {
   await at.write({ ".gitignore": "/home/\n/passphrase\n*.html\n" });
   const who = ["-c", "user.name=operator", "-c", "user.email=operator@bastion"];

@@ -7,7 +7,10 @@ export const leftOut: ReadonlyMap<string, string> = new Map([
   ["SC1111", "our messages use typographic quotes"],
   ["SC2015", "`a && b || c` is written where c shall follow the failure of either"],
   ["SC2016", "texts for another shell or awk are quoted so that this one leaves them alone"],
-  ["SC2018", "steps run with LC_ALL=C, where a-z is what tr must do and BusyBox's tr has no classes in every build"],
+  [
+    "SC2018",
+    "steps run with LC_ALL=C, where a-z are the ASCII letters, and not every build of BusyBox's tr has classes",
+  ],
   ["SC2019", "as SC2018"],
   ["SC2034", "the variables of a text are read by the text that follows it, or take a field that is not wanted"],
   ["SC2043", "a list of an argument has one word in a sample"],

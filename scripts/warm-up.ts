@@ -7,10 +7,10 @@ import { pathToFileURL } from "node:url";
 import ssh2 from "ssh2";
 
 /**
- * Lets a kcore that was built to be warmed up do its most frequent work: everything changes on two nodes and then
- * nothing, over SSH, in the live view; and then completes a target. The nodes are folders of this machine, behind an SSH server without a socket.
- * Each of kcore's processes adds its compiled code to the file beside the bundle (src/cli/process/run-program.ts).
- * Resolves with the error, if there was one: then kcore only starts slower.
+ * Runs the most frequent commands of the bundle whose main file is `main`, so that V8's code for them is kept. The commands are the help, a
+ * run that changes two nodes, runs that change little, the list of runs, and the completion of a target. The two nodes are folders of
+ * this machine behind an SSH server without a socket. Each process of kcore writes the compiled code of the programs that it ran to files
+ * `*.compiled` in the bundle's folder (src/cli/process/run-program.ts). Resolves with an error's text, if one occurred: then kcore starts slower.
  */
 export async function warmUp(main: string): Promise<string | undefined> {
   const home = mkdtempSync(join(tmpdir(), "kcore-warm-up-"));
@@ -67,8 +67,8 @@ stages:
 }
 
 /**
- * Commands, files, folders and links in turn, below the node's state folder. Files are kept only in root's folders, so that
- * for another user commands must do.
+ * A state with commands, files, folders and links in turn, below the node's state folder. The file modules refuse folders that do not belong
+ * to root, so a build by another user has commands alone.
  */
 function stateOf(steps: number, prefix: string): string {
   const kinds = [
@@ -94,7 +94,7 @@ async function runOnce(home: string, words: readonly string[], atTerminal: boole
     env: { PATH: process.env["PATH"], HOME: home, TERM: "xterm-256color", LANG: "C.UTF-8" },
     stdio: ["ignore", "ignore", "pipe"],
     timeout: 60_000,
-    // Without the terminal of this build.
+    // In a session of its own: kcore must not find the terminal of this build.
     detached: true,
   });
   let said = "";

@@ -1,6 +1,7 @@
 /**
- * `npm run words [FOLDER…]`: comments, documentation and texts of src with a hidden subject (docs/glossary.md has the
- * actors) or a long sentence. Prints each at its line, and exits 1 if there is one.
+ * `npm run words [FOLDER…]`: finds sentences of more than 25 words, and words such as “what” or “someone” in place of a thing's name or
+ * an actor (docs/glossary.md: operator, node, …). Reads comments, documentation and the texts of src. Prints the line and column of each
+ * finding; exits 1 if there is one.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

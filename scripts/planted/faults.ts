@@ -7,12 +7,12 @@ const entry = z.strictObject({
   name: z.string().regex(/^[a-z\d]+(-[a-z\d]+)*$/),
   /** The promise that breaks. */
   why: z.string().min(1),
-  /** Below src/. */
+  /** The path of the source file, relative to src/. */
   file: z.string().min(1),
-  /** Stands exactly once in the file. */
+  /** The text that the fault replaces; the file holds it exactly once. */
   from: z.string().min(1),
   to: z.string(),
-  /** The files of which at least one test must fail. */
+  /** The test files in which at least one test must fail. */
   tests: z.array(z.string()).nonempty(),
 });
 
@@ -41,7 +41,7 @@ export function readFaults(root: string): readonly Fault[] {
     });
 }
 
-/** Why this fault cannot be planted in the tree; undefined: it can. */
+/** The reason why this fault cannot be planted in the tree; undefined if there is none. */
 export function whyNot({ file, from, to, tests }: Fault, root: string): string | undefined {
   const path = join(root, "src", file);
   if (!existsSync(path)) return `there is no src/${file}`;

@@ -7,8 +7,8 @@ import type { FilesResult } from "../tests/run-files.ts";
 import { whyNot } from "./faults.ts";
 import type { Fault } from "./faults.ts";
 
-/** “red without it”: a named test fails in the tree as it is, so that it shows nothing. */
-export type Outcome = "found" | "not found" | "does not apply" | "red without it";
+/** “red before”: a named test fails without the fault, so its failure would prove nothing. */
+export type Outcome = "found" | "not found" | "does not apply" | "red before";
 
 export interface Planted {
   readonly outcome: Outcome;
@@ -53,7 +53,7 @@ export class Copy {
     const source = await readFile(path, "utf8");
     try {
       const before = await this.#isGreenWithout(fault.tests);
-      if (!before.isGreen) return { ...before, outcome: "red without it" };
+      if (!before.isGreen) return { ...before, outcome: "red before" };
       await writeFile(path, applyEdit(source, fault));
       const { isGreen, ...tested } = await this.#test(fault.tests);
       return { ...tested, outcome: isGreen ? "not found" : "found" };

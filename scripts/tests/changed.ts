@@ -3,13 +3,15 @@ import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { root, suiteOf, suites } from "./suites.ts";
 
-/** The test files that a change can break, and lines on those that a run of the suites `names` leaves out. */
+/** The effect of changed files on the tests. */
 export interface Change {
+  /** The test files that the change can break. */
   readonly tests: ReadonlySet<string>;
+  /** Messages: how many files of the suites `names` the change can break, and how many of other suites. */
   readonly leftOut: (names: readonly string[]) => string[];
 }
 
-/** Tests that read whole folders by a pattern, which no import tells. */
+/** Tests that read whole folders: their imports do not show which files they read. */
 const readers: readonly { readonly changed: RegExp; readonly tests: RegExp }[] = [
   { changed: /\.md$|^docs\//, tests: /^test\/unit\/docs\// },
   {
@@ -23,10 +25,13 @@ const readers: readonly { readonly changed: RegExp; readonly tests: RegExp }[] =
   { changed: /^package\.json$/, tests: /^test\/unit\/(dependencies|docs)/ },
 ];
 
-/** Started as a process, kcore reaches all of its sources. */
+/** The module by which tests start kcore as a process: a change of a file of src or bin counts as a change of it. */
 const program = "test/support/program.ts";
 
-/** The tests that files changed since `ref`, or untracked, can break: by imports, by names of files in texts, by `readers`. */
+/**
+ * The effect of the files that are untracked or changed since `ref`. A changed file can break three kinds of tests: those that import it,
+ * directly or not, those with its name in a string, and those that `readers` lists.
+ */
 export function changeOf(ref: string): Change {
   const changed = [...git("diff", "--name-only", ref), ...git("ls-files", "--others", "--exclude-standard")];
   const all = globSync("test/**/*.test.ts", { cwd: root });
@@ -48,7 +53,7 @@ export function changeOf(ref: string): Change {
   return { tests, leftOut };
 }
 
-/** Changed sources, and all files that reach a changed file by imports or by its name in a text. */
+/** The changed files of `sources`, and all files that import a changed file, directly or not, or hold its name in a string. */
 export function brokenBy(changed: readonly string[], sources: ReadonlyMap<string, string>): string[] {
   const importers = new Map<string, string[]>();
   for (const [file, text] of sources)

@@ -1,3 +1,4 @@
+// Runs test suites and checks as concurrent processes, and reports times and failures; exits 1 unless all passed.
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -95,7 +96,7 @@ async function runAll(jobs: readonly Job[], cores: number): Promise<void> {
   }
 }
 
-/** Runs the files of failed jobs once more, alone; a result that passes replaces the failed one. Returns the replaced results. */
+/** Runs the failed files of each job once more, alone. If they pass, their results replace those in `results`. Returns the replaced results. */
 async function runAgain(): Promise<JobResult[]> {
   const failed = results.filter((result) => sum([result]).failed > 0);
   const replaced: JobResult[] = [];
@@ -112,7 +113,7 @@ async function runAgain(): Promise<JobResult[]> {
   return replaced;
 }
 
-/** CPU seconds that all processes of the machine used since it started (proc_stat(5)), idle and stolen time left out. */
+/** The CPU seconds of all processes since the machine's boot (proc_stat(5)), without idle and stolen time. */
 function machineCpuSeconds(): number {
   const [, user = 0, nice = 0, system = 0] = readFileSync("/proc/stat", "utf8").split(/\s+/, 4).map(Number);
   return (user + nice + system) / 100;

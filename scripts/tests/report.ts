@@ -7,7 +7,7 @@ interface Counts {
   skipped: number;
 }
 
-/** The counts of all files of jobs together. */
+/** The sum of the counts of all files of these jobs. */
 export function sum(results: readonly JobResult[]): Counts {
   const total = { passed: 0, failed: 0, skipped: 0 };
   for (const { files } of results)
@@ -33,8 +33,8 @@ export function jobLine(result: JobResult): string {
 }
 
 /**
- * Tests, CPU and time by suite; the ten longest jobs with the jobs beside them; the ten files that computed most; and
- * failures.
+ * The report of a run, as lines: tests, CPU and time of each suite; the ten longest jobs with the jobs that ran at the same time; the ten
+ * files with the most CPU time; tests that passed only when run again (`flaky`); and failures.
  */
 export function drawReport(
   results: readonly JobResult[],
@@ -78,7 +78,7 @@ export function drawReport(
   ];
 }
 
-/** The seconds and CPU seconds of each file and check that took 1.5 s or more, for `times.json`. */
+/** The entries of `times.json` for these results: seconds and CPU seconds of each file and check that took 1.5 s or more. */
 export function timesOf(results: readonly JobResult[]): Times {
   const rows = results.flatMap(({ job, files, seconds, cpu }) => {
     if (job.files.length <= 1) return [[job.name, [round(seconds), round(cpu)]] as const];

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { cpuSeconds } from "#support/cpu.ts";
 import type { FilesResult } from "./run-files.ts";
 
-/** One check's process: node run-check.ts FILE SCRIPT: runs the npm script and leaves in FILE how it ended, as run-files.ts does. */
+/** The process of one check, `node run-check.ts FILE SCRIPT`: runs the npm script, and writes its result to FILE in the form of run-files.ts. */
 const [result = "", script = ""] = process.argv.slice(2);
 const { status } = spawnSync("npm", ["run", "--silent", script], { stdio: "inherit" });
 const name = `check ${script}`;

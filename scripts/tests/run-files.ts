@@ -7,15 +7,16 @@ import { cpuSeconds } from "#support/cpu.ts";
 import { root } from "./suites.ts";
 
 /*
- * One job's process: node run-files.ts --result FILE --timeout MS [--bail] TESTFILE…: runs the files by mocha and leaves counts, seconds and
- * CPU by file and failures in FILE. SIGUSR2 ends it: the test that runs fails at once, so that its hooks clean up; no other test begins.
+ * The process of one job, `node run-files.ts --result FILE --timeout MS [--bail] TESTFILE…`: runs test files by mocha. It writes to FILE the
+ * counts, seconds and CPU seconds of each test file, and the failures. SIGUSR2 ends the process: the running test fails at once, so that its
+ * hooks clean up, and no other test begins.
  */
 
 /** The contents of FILE. */
 export interface FilesResult {
   readonly files: Readonly<Record<string, FileCounts>>;
   readonly failed: readonly { readonly file: string; readonly title: string; readonly message: string }[];
-  /** CPU seconds of the process and of those that it waited for. */
+  /** CPU seconds of the process, and of the child processes that it waited for. */
   readonly cpu: number;
 }
 
@@ -24,11 +25,11 @@ interface FileCounts {
   failed: number;
   skipped: number;
   seconds: number;
-  /** CPU seconds, loading apart. */
+  /** CPU seconds of the tests and hooks, without the loading of the file. */
   cpu: number;
 }
 
-// Each job loads much of the same sources. Not by the environment, which programs that tests start would have, too.
+// Jobs share the compiled code of the sources that they load. An environment variable would also affect the programs that tests start.
 enableCompileCache(join(root, "node_modules/.cache/kcore-tests"));
 
 const text = { type: "string" } as const;

@@ -5,27 +5,29 @@ import { join } from "node:path";
 import type { FilesResult } from "./run-files.ts";
 import { root, type Job } from "./suites.ts";
 
-/** How a job ended, with its whole output. */
+/** The result of a job that has ended, and its whole output. */
 export interface JobResult extends FilesResult {
   readonly job: Job;
   readonly seconds: number;
   readonly output: string;
-  /** Names of the jobs that ran at some time beside it. */
+  /** Names of the jobs that ran for some time at the same time as this job. */
   readonly beside: readonly string[];
 }
 
-/** A job that runs: its result, and how it is ended from outside. */
+/** A running job. */
 export interface Running {
   readonly job: Job;
+  /** Names of the jobs that run at the same time; the caller adds to the set. */
   readonly beside: Set<string>;
   readonly ended: Promise<JobResult>;
+  /** Asks the job to clean up and end; kills the job's processes after two minutes. */
   readonly end: () => void;
 }
 
-/** Milliseconds that a job has for its clean-up when it is ended from outside. */
+/** The milliseconds that a job has for its clean-up after `end`. */
 const graceful = 120_000;
 
-/** Starts a job in a process of its own, whose group ends with it. */
+/** Starts a job in a process group of its own. When the job's process ends, the rest of the group is killed. */
 export function startJob(job: Job): Running {
   const folder = mkdtempSync(join(tmpdir(), "kcore-job-"));
   const resultFile = join(folder, "result");
@@ -58,7 +60,7 @@ export function startJob(job: Job): Running {
     });
   });
   const end = (): void => {
-    // Only the job's own process gets it: children of tests do not know this signal.
+    // Only the job's own process gets the signal: SIGUSR2 would kill the programs that tests started before their clean-up.
     signal(child.pid ?? 0, job.check ? "SIGTERM" : "SIGUSR2");
     setTimeout(killGroup, graceful).unref();
   };
@@ -84,7 +86,7 @@ function broken({ name }: Job, message: string): FilesResult {
   return { files: { [name]: counts }, failed: [{ file: name, title: name, message }], cpu: 0 };
 }
 
-/** The failed files of a job; all of it after a failure outside any file, such as a crash. */
+/** A job of only the files that failed; the whole job after a failure that belongs to no file, such as a crash. */
 export function failedPartOf({ job, failed }: JobResult): Job {
   const names = new Set(failed.map(({ file }) => file));
   const files = job.files.filter((file) => names.has(file));

@@ -1,19 +1,18 @@
 import type { Job, JobClass } from "./suites.ts";
 
-/** Share of a core that a job of a class keeps busy, and how many of the class go at once. */
+/** By class: the share of a core that each job keeps busy, and the number of jobs of the class that can run at once. */
 const shares: Readonly<Record<JobClass, { readonly share: number; readonly slots: number }>> = {
   processor: { share: 1, slots: Infinity },
   machine: { share: 1, slots: 1 },
   waiting: { share: 0.34, slots: 6 },
 };
 
-/** Seconds that no job takes. */
+/** Seconds, more than any job takes: added to a job's time, they put the job first. */
 const day = 86_400;
 
 /**
- * The job that starts next, or none as long as the machine is full: an emulated machine before all others, since they take
- * longest, and one at a time as long as other jobs wait; then the longest that has room. `cores` may be kept busy, and half
- * a core more.
+ * The job that starts next; undefined while no waiting job has room. Jobs that emulate a machine go first, since they take longest, but only
+ * one at a time while other jobs wait. Then the longest job goes first. A job has room if the busy share stays within `cores` plus a half.
  */
 export function nextJob(waiting: readonly Job[], running: readonly Job[], cores: number): Job | undefined {
   const busy = running.reduce((sum, job) => sum + shares[job.class].share, 0);

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 
 export const root = join(import.meta.dirname, "../..");
 
-/** How a job loads the machine: it computes, it mostly waits, or it emulates a machine. */
+/** The load of a job: `processor` computes, `waiting` mostly waits, `machine` emulates a machine. */
 export type JobClass = "processor" | "waiting" | "machine";
 
 /** One process of the run: some test files of a suite, or one check. */
@@ -15,9 +15,9 @@ export interface Job {
   readonly files: readonly string[];
   /** The npm script of a check. */
   readonly check?: string;
-  /** Limit of one test or hook, ms, against hangs; a test's own limit overrides it. */
+  /** The time limit of each test and hook against hangs, in ms; a test's own limit overrides this one. */
   readonly timeout: number;
-  /** Seconds that it took the last time that it was recorded. */
+  /** The seconds that the job took in the last recorded run; an estimate for files and checks without a record. */
   readonly known: number;
 }
 
@@ -26,7 +26,7 @@ interface Suite {
   readonly except?: RegExp;
   readonly class: JobClass;
   readonly timeout: number;
-  /** Files of about so many seconds share a process, which loads the sources once. */
+  /** The maximum sum of seconds of test files that share a process, which loads the sources once; absent: each file has its own. */
   readonly groupSeconds?: number;
   /** The suite's machines need root. */
   readonly root?: true;
@@ -51,7 +51,7 @@ export const suites: Readonly<Record<string, Suite>> = {
 
 export const checks = ["format", "lint", "types", "layers", "dead", "shell", "words", "advisories"];
 
-/** Seconds and CPU seconds of the files and checks that took 1.5 s or more in the recorded run (`times.json`). */
+/** By test file or check, from the last recorded run in which it took 1.5 s or more (`times.json`): seconds and CPU seconds. */
 export type Times = Readonly<Record<string, readonly [seconds: number, cpu: number]>>;
 
 export const timesFile = join(import.meta.dirname, "times.json");
@@ -60,10 +60,10 @@ export function readTimes(): Times {
   return JSON.parse(readFileSync(timesFile, "utf8")) as Times;
 }
 
-/** Seconds of a file that `times.json` does not hold. */
+/** The estimated seconds of a test file without an entry in `times.json`. */
 const secondsIfUnrecorded = 1;
 
-/** The jobs of suites and checks; `wanted` keeps only the test files that it names. */
+/** The jobs of these suites, and of `checks`. `wanted`: only these test files. */
 export function jobsOf(names: readonly string[], times: Times, wanted?: ReadonlySet<string>): Job[] {
   return names.flatMap((name) => {
     if (name === "checks") return checks.map((check) => checkJob(check, times));
@@ -92,7 +92,7 @@ function secondsOf(file: string, times: Times): number {
   return times[file]?.[0] ?? secondsIfUnrecorded;
 }
 
-/** Neighbours in one process, until they take `seconds` together; a longer file is alone. */
+/** Groups neighbouring files whose sum of seconds is at most `seconds`; a file that takes longer is a group of its own. */
 function groupFiles(files: readonly string[], seconds: number, times: Times): string[][] {
   const groups: string[][] = [];
   let group: string[] = [];

@@ -1,13 +1,13 @@
 import ts from "typescript";
 
-/** A comment or a paragraph: its text as one line, and where each character of it stands in the file. */
+/** A comment, a paragraph or a string: its text as one line, and the offset in the file of each character of that line. */
 export interface Prose {
   readonly text: string;
   readonly offsets: readonly number[];
   readonly isComment: boolean;
 }
 
-/** The comments of a program, with the texts that operators read, or the paragraphs of a page, without code in them. */
+/** The comments of a TypeScript file, for src also its strings; the paragraphs of a Markdown file; the `#` comments of any other file. */
 export function proseOf(file: string, text: string): readonly Prose[] {
   if (file.endsWith(".md")) return paragraphsOf(text);
   if (/\.tsx?$/.test(file)) {
@@ -17,7 +17,7 @@ export function proseOf(file: string, text: string): readonly Prose[] {
   return hashCommentsOf(text);
 }
 
-/** Each block comment; lines of `//` below one another as one. */
+/** The comments of a source file. Consecutive lines of `//` count as one comment. */
 function commentsOf(source: ts.SourceFile): readonly Prose[] {
   const { text } = source;
   const found = new Map<number, ts.CommentRange>();
@@ -49,7 +49,7 @@ function commentsOf(source: ts.SourceFile): readonly Prose[] {
   });
 }
 
-/** Strings of at least three words, outside of sh and rawSh; the expressions in a template are texts of their own. */
+/** Strings of at least three words, except those of `sh` and `rawSh`. A string inside an expression of a template is a string of its own. */
 function textsOf(source: ts.SourceFile): readonly Prose[] {
   const found: Prose[] = [];
   const visit = (node: ts.Node): void => {
@@ -82,10 +82,10 @@ function isInText(source: ts.SourceFile, pos: number): boolean {
   return isText;
 }
 
-/** Edges in a text of the program: an example's command, a column before another, a tag of HTML. */
+/** Parts of a string at which a sentence ends: the command of an example in a help text, a cell of a table, a tag of HTML. */
 const edges = /^ {2,}kcore(?: \S+)*$|^ *(?:\S+ )+ +(?=\S)|<[/!a-z][^>]*>/gm;
 
-/** Paragraphs, items of lists and rows of tables; fenced code and headings are left out. */
+/** The paragraphs, list items and table rows of a Markdown file, without fenced code and headings. */
 function paragraphsOf(text: string): readonly Prose[] {
   const blank = text.replaceAll(/^```[^]*?^```|^#+ .*/gm, (code) => code.replaceAll(/[^\n]/g, " "));
   const paragraphs: Prose[] = [];
@@ -125,7 +125,10 @@ function hashCommentsOf(text: string): readonly Prose[] {
   );
 }
 
-/** One line of the text at these places: marks are blank, edges are |, code and quotations are x. */
+/**
+ * The characters at these offsets as one line of the same length: comment and list marks become blanks, a match of `edges` becomes ` | `,
+ * and code and quotations become `x`.
+ */
 function lined(text: string, offsets: readonly number[], isComment: boolean, edges = /(?!)/g): Prose {
   const raw = offsets.map((at) => text[at] ?? "").join("");
   const clear = raw

@@ -1,7 +1,7 @@
 import type { Prose } from "./prose.ts";
 
 export interface WordFault {
-  /** Where in the prose. */
+  /** The offset in the prose's text. */
   readonly at: number;
   readonly message: string;
 }
@@ -9,7 +9,7 @@ export interface WordFault {
 interface Rule {
   readonly pattern: RegExp;
   readonly message: (word: string) => string;
-  /** In comments alone. */
+  /** The rule applies only to comments. */
   readonly isOfComments?: true;
 }
 
@@ -35,18 +35,18 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** A sentence has at most so many words; code spans with commas between them are one. */
-const mostWords = 25;
+/** The maximum number of words in a sentence; a list of code spans, separated by commas, counts as one word. */
+const maxWords = 25;
 
-/** Each ends at a mark or at an edge: of a cell, of a column, of a tag of HTML. */
+/** A sentence ends at a punctuation mark or at `|`: the border of a table's cell, or an edge (prose.ts). */
 const sentences = /[^\s.!?:;|·"”)\]*_].*?(?=[.!?:;]["”)\]*_]*(?:\s|$)|\s[|·]|$)/g;
 
-/** Words that hide the subject of a comment or a paragraph, and sentences that are too long. */
+/** The sentences of the prose that are too long, and its words that stand in place of a named subject; in the text's order. */
 export function faultsOf({ text, isComment }: Prose): readonly WordFault[] {
   const faults = new Map<number, WordFault>();
   for (const { 0: sentence, index } of text.matchAll(sentences)) {
     const words = sentence.replaceAll(/xx+(?:, xx+)+/g, "x").match(/\S*[\p{L}\p{N}]\S*/gu) ?? [];
-    if (words.length > mostWords) faults.set(index, { at: index, message: `a sentence of ${words.length} words` });
+    if (words.length > maxWords) faults.set(index, { at: index, message: `a sentence of ${words.length} words` });
   }
   for (const { pattern, isOfComments, message } of rules) {
     if (isOfComments && !isComment) continue;

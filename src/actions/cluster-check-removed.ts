@@ -11,8 +11,8 @@ const Args = z.strictObject({
 type Args = z.output<typeof Args>;
 
 /**
- * Refuses a node that takes over a machine, if the cluster still has a former id of it: such a node discards the keys and controller state
- * of its former ids.
+ * Refuses a node that takes over a machine if one of its `formerIds` is still a node or controller of the cluster. Also refuses if no
+ * controller answers: the node discards the keys and controller state of its former ids.
  */
 export const clusterCheckRemoved = defineAction({
   name: "cluster.checkRemoved",

@@ -64,7 +64,7 @@ function hasExpired({ cert }: Context): boolean {
 
 async function checkHealth(args: Args, cluster: Context, context: ActionContext): Promise<ActionResult> {
   let findings: Awaited<ReturnType<typeof checkControllers>> = [];
-  // Controllers that were just written to, or restarted, may lag for a moment; one that is down is reported at once.
+  // Controllers that were just written to, or restarted, can lag for a moment; a controller that is down is reported at once.
   const isSettled = async (): Promise<boolean> => {
     findings = await checkControllers(args, cluster, context);
     return !findings.some(isSettling) || findings.some(isDown);
@@ -143,7 +143,7 @@ async function checkControllers(
 
 const skipHint = "--skip-health goes on regardless, and is recorded";
 
-/** Whether one controller answers, and its problems; none if it is healthy. Peers that this run deploys may be out of step. */
+/** Whether one controller answers, and its problems; none if it is healthy. Peers that this run deploys are perhaps out of step. */
 async function checkController(
   endpoint: string,
   cluster: Context,

@@ -41,7 +41,7 @@ export const clusterRecord = defineAction({
     try {
       return await record(args, context, compareEntries);
     } catch (error) {
-      // This run may still deploy the controller that would record it.
+      // Perhaps this run still deploys the controller that records the certificates.
       if (isNotUpYet(error)) return "unknown";
       throw error;
     }

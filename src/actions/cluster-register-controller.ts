@@ -37,17 +37,18 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-/** How a controller begins: it founds the cluster, goes on with its state, or joins controllers that know it already. */
+/** How a controller begins: it founds the cluster, goes on with its state, or joins controllers with which it is registered. */
 interface Beginning {
   /** Endpoints to join; empty: the controller founds the cluster, or goes on with the state that it has. */
   readonly join: readonly string[];
   /** Whether the controller may begin with an empty state: no other controller answers, and the cluster was never founded or `foundAgain` is set. */
-  readonly found: boolean;
+  readonly mayFound: boolean;
 }
 
 /**
  * Has a controller of the cluster register a new one before it starts (docs/replication.md, Coming and going), and gives the new one's
- * first configuration. The first controller founds the cluster, once: no other one could register it.
+ * first configuration. The first controller founds the cluster, once: no other controller could register it. Of the outputs, `founds`
+ * says that there is no controller to join, and `found` that the controller may begin with an empty state, too.
  */
 export const clusterRegisterController = defineAction({
   name: "cluster.registerController",
@@ -65,7 +66,7 @@ async function register(args: Args, context: ActionContext, write: boolean) {
   const own = controllerEndpoint(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
   const rejoin = othersInRoster(node, args.port, context);
-  const { join, found } = await decideBeginning(node, own, {
+  const { join, mayFound } = await decideBeginning(node, own, {
     cluster,
     context,
     rejoin,
@@ -74,7 +75,7 @@ async function register(args: Args, context: ActionContext, write: boolean) {
   const registration = { spki, address: own, dc: node.dc };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();
-  // A former founder is registered, too: its key or address may have changed since.
+  // `own` is last: a founder that already runs registers its own changed key or address.
   const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];
   try {
     const result = await askOnce(askingOf(cluster, context, sponsors), async (client) => {
@@ -90,7 +91,7 @@ async function register(args: Args, context: ActionContext, write: boolean) {
   } catch (error) {
     if (join.length > 0 || !areAway(error)) throw error instanceof KcoreError ? sponsorMissing(node, error) : error;
     context.note(
-      found
+      mayFound
         ? `${node.name} founds the cluster ${cluster.name}`
         : `no controller answers; ${node.name} goes on with the state that it has`,
     );
@@ -99,7 +100,7 @@ async function register(args: Args, context: ActionContext, write: boolean) {
   const joinKeys = await keysAt(join, registered, cluster, context);
   const founding = founds
     ? {
-        ...(found && { found }),
+        ...(mayFound && { found: true }),
         rejoin,
         bootstrap: { ...operatorsOf(cluster), controller: registration },
       }
@@ -128,8 +129,8 @@ async function keysAt(
 }
 
 /**
- * Decides how a controller begins. A new one joins the controllers in its roster entry, else those before it in the context. The answer
- * stays the same when more controllers come later, so a second run changes nothing. A cluster is founded only if it never was, or with
+ * Decides how a controller begins. A new controller joins those of its roster entry, else the controllers before it in the context. The
+ * answer stays the same when more controllers come later, so a second run changes nothing. A cluster is founded only if it never was, or with
  * `foundAgain` if no other controller answers.
  */
 async function decideBeginning(
@@ -153,22 +154,22 @@ async function decideBeginning(
     return others.filter((_, index) => living[index]);
   };
   if (foundAgain) {
-    if ((await findLiving()).length === 0) return { join: [], found: true };
+    if ((await findLiving()).length === 0) return { join: [], mayFound: true };
     context.note("the cluster is not founded again: a controller of it answers");
   }
   const named = joinControllersOf(node);
-  if (named.length > 0) return { join: named, found: false };
+  if (named.length > 0) return { join: named, mayFound: false };
   const known = cluster.controllers;
   const at = known.findIndex((endpoint) => isOwnEndpoint(endpoint, node, own));
   const before = at === -1 ? known : known.slice(0, at);
-  if (before.length > 0) return { join: before, found: false };
+  if (before.length > 0) return { join: before, mayFound: false };
   // This controller is the context's first. A first controller that lost its disk must not found a second cluster.
-  if (await isReady(own, cluster, context)) return { join: [], found: false };
+  if (await isReady(own, cluster, context)) return { join: [], mayFound: false };
   const living = await findLiving();
-  if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };
-  // The controller gets its state back from `rejoin` by itself. So `join` is empty if one of those answers, as in later runs, in which this
-  // controller answers again.
-  return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, found: false };
+  if (living.length === 0) return { join: [], mayFound: !(await wasFounded(cluster)) };
+  // The controller gets its state back from `rejoin` by itself. So `join` is empty if an endpoint of `rejoin` answers. A later run, when
+  // this controller answers, gives the same.
+  return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, mayFound: false };
 }
 
 /** Endpoints of the roster's other controllers, from which a founder that lost its state gets it back. */
@@ -182,7 +183,9 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
   return controllers.filter((endpoint) => !isOwnEndpoint(endpoint, node, own));
 }
 
-/** Whether the controller at this endpoint answers and is ready. */
+/**
+ * Whether the controller at this endpoint answers and is ready. Outside a dry run the context then records that the cluster was founded.
+ */
 async function isReady(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
   try {
     const { ready } = await askOnce(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}));

@@ -5,7 +5,7 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 const YES = /^\s*(y|yes|true)\s*$/i;
 
 /**
- * Asks the operator before the run goes on; `--yes` answers it. A dry run does not ask.
+ * Asks the operator before the run goes on; `--yes` answers the question with yes. A dry run does not ask.
  * ```yaml
  * - { id: sure, run: confirm, message: "Remove {{params.node_name}} from the cluster?" }
  * ```

@@ -23,7 +23,7 @@ export const Challenge = z
     "The text that the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, with run.challenge",
   );
 
-/** The challenge for a node's keys, random for each run and bound to the node: no earlier or other node's proof fits it (S-14). */
+/** The challenge for a node's keys, random for each run and bound to the node: no proof of an earlier run or of another node fits (S-14). */
 export function challengeFor({ id }: NodeEntry, { challenge }: Pick<ActionContext, "challenge">): string {
   return `kcore proof of possession ${challenge} ${id}`;
 }

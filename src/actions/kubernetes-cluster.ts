@@ -34,7 +34,7 @@ export async function openKubeApi(
     home: homedir(),
     ...(trust && { check: checkOf(trust) }),
   });
-  // A credential plugin may never end.
+  // A credential plugin can hang.
   const requestOptions = () => orAborted(cluster.requestOptions(), signal);
   return { api: new KubeApi({ ...cluster, requestOptions }, signal), namespace: cluster.namespace };
 }
@@ -44,7 +44,7 @@ export interface EnsureResult extends ActionResult {
   readonly open: boolean;
 }
 
-/** `run` and `plan` of an action that does both by one function; its dry run uses the API server's own. */
+/** `run` and `plan` of an action that does both by one function; for `plan` the function requests dry runs of the API server. */
 export function runAndPlan<Given>(
   ensure: (given: Given, context: ActionContext, dryRun: boolean) => Promise<EnsureResult>,
 ): {

@@ -11,7 +11,7 @@ import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLe
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { makeFolder } from "#base/folder.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
-import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
+import { AuthorityName, CertificateName, issueByForeignCa } from "./foreign-authority.ts";
 import { InProject, safeProjectPath } from "./in-project.ts";
 
 const Args = z.strictObject({
@@ -47,7 +47,7 @@ export const kubernetesKubeconfig = defineAction({
     if (reason === undefined) return { changed: false, outputs };
     const used = key ?? generateKey();
     const proof = { challenge: context.challenge, signature: proveKey(used, context.challenge) };
-    const { certificate, until } = await issueOfAuthority(args.authority, leafOf(args, used), proof, context);
+    const { certificate, until } = await issueByForeignCa(args.authority, leafOf(args, used), proof, context);
     await makeFolder(dirname(path), { mode: 0o700 });
     await replaceFile(path, kubeconfigText(args, { ca, certificate, key: used }));
     context.note(`wrote ${args.file} for ${args.user} until ${until}: ${reason}`);
@@ -72,7 +72,7 @@ async function inspectFile(
   if (found === undefined) return { reason: "new" };
   if (found.isDirectory())
     throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${path} is a folder`, hint: "name a file" });
-  // Another user may know the key.
+  // Another user perhaps knows the key.
   const owners = trust?.uids ?? [process.getuid?.()];
   if (!found.isFile() || !owners.includes(found.uid) || (found.mode & 0o077) !== 0)
     return { reason: "others may have read or written it" };

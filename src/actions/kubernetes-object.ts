@@ -89,7 +89,7 @@ interface ApplyProgress {
   changed: boolean;
   /** Whether a dry run cannot know the result, since it cannot know how a wait would end. */
   open: boolean;
-  /** Objects that this run created, or would create: others may depend on them, in later stages too. */
+  /** Objects that this run created, or would create: other objects can depend on them, in later stages too. */
   readonly fresh: KubeObject[];
 }
 

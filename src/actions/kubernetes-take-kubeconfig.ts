@@ -3,7 +3,7 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 import { TextOrSecret } from "#engine/step/fields.ts";
 import { secret } from "#engine/step/secret.ts";
 import { readNodeAccess } from "#kubernetes/kubeconfig.ts";
-import { AuthorityName, CertificateName } from "./authority.ts";
+import { AuthorityName, CertificateName } from "./foreign-authority.ts";
 import { InProject } from "./in-project.ts";
 import { kubeconfigOf } from "./kubernetes-kubeconfig.ts";
 import { keepFile } from "./local-file.ts";

@@ -43,7 +43,7 @@ function keep(given: Args, context: Parameters<typeof keepFile>[1]): Promise<Act
 const foreignUserKeys = /^(exec|auth-provider|client-certificate|client-key|token-?file)$/i;
 const usersKey = /^users$/i;
 
-/** Refuses a kubeconfig that names programs or files: it may come from a node, and kubectl on the bastion would use them (S-4). */
+/** Refuses a kubeconfig that names programs or files: it can come from a node, and kubectl on the bastion would use them (S-4). */
 function refusePrograms(text: string, path: string): void {
   const keys = keysIn(text);
   const key = keys.find((each) => foreignUserKeys.test(each));

@@ -29,7 +29,7 @@ export const pkiCheckPassphrase = defineAction({
   plan: (_, context) => check(context),
 });
 
-/** Whether the context has no certificate of a node of the run yet; false without a context. */
+/** Whether the context lacks the certificate of at least one node of the run; false without a context. */
 async function needsCertificates(context: ActionContext): Promise<boolean> {
   const cluster = await openContext(context).catch(() => undefined);
   if (!cluster) return false;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import { createForeignCa, foreignFolder, readForeignCa, readForeignCaIfAny } from "#pki/foreign-ca.ts";
-import { AuthorityName, CertificateName } from "./authority.ts";
+import { AuthorityName, CertificateName } from "./foreign-authority.ts";
 
 const Args = z.strictObject({
   name: AuthorityName.describe("The authority's name on the bastion"),

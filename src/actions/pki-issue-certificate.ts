@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
-import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
+import { AuthorityName, CertificateName, issueByForeignCa } from "./foreign-authority.ts";
 import { nodeOf } from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 
@@ -41,7 +41,7 @@ type Args = z.output<typeof Args>;
  */
 export const pkiIssueCertificate = defineAction({
   name: "pki.issueCertificate",
-  summary: "Issues a certificate of a CA that pki.createAuthority made, for a key of a node; kept while valid.",
+  summary: "Issues a certificate of a CA that pki.createAuthority made, for a key of a node; renews it when due.",
   outputs: ["ca", "certificate"],
   args: Args,
   async run(args, context) {
@@ -56,7 +56,7 @@ export const pkiIssueCertificate = defineAction({
       challenge: args.challenge ?? challengeFor(node, context),
       signature: args.key.facts.proof ?? "",
     };
-    const { certificate, until } = await issueOfAuthority(authority, leaf, proof, context);
+    const { certificate, until } = await issueByForeignCa(authority, leaf, proof, context);
     context.note(`issued a certificate of ${authority} for ${args.commonName} until ${until}: ${reason}`);
     return { changed: true, outputs: { certificate, ca: caPem } };
   },

@@ -31,12 +31,12 @@ import {
 
 /** Options of `restore` and `repair`. */
 export interface RestoreOptions extends MaintainOptions {
-  /** No other controller is left to catch up with: this one serves at once. */
+  /** No other controller is left to catch up with: this controller serves at once. */
   readonly alone: boolean;
   /** The cluster's name as the operator typed it to confirm `alone`. */
   readonly cluster?: string;
   readonly output: "table" | "json";
-  /** Shows the work. */
+  /** Shows the progress. */
   readonly tasks: RunTasks;
 }
 
@@ -50,15 +50,15 @@ export async function restoreHere(
 ): Promise<readonly string[]> {
   const home = await readHome(options);
   const check = await stateCheckOf(home, { from: file, alone, ...omitUndefined({ cluster }) });
-  // The state's owner may not read the operator's file.
+  // The state's owner is perhaps unable to read the operator's file, so root opens the file and the owner copies it.
   const copy = join(home.folder, `incoming-${randomBytes(8).toString("hex")}`);
   const backup = await open(file).catch((cause: Error) => {
     throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
   });
   const { size } = await backup.stat();
   const copyBackup = async (say: SayProgress): Promise<void> => {
-    // Root does nothing from here on: in another user's folder a path may become a link at any moment. The view of the
-    // task is loaded by then: the state's owner may be unable to read its files.
+    // From here on kcore has the rights of the state's owner, since in another user's folder a path can become a link at any
+    // moment. kcore gives up root's rights no earlier: the task's view loads files that the owner is perhaps unable to read.
     becomeOwner(home);
     const chunks = reportingBytes(backup.createReadStream(), say, size);
     await pipeline(chunks, createWriteStream(copy, { flags: "wx", mode: 0o600 })).catch((cause: Error) => {
@@ -67,7 +67,7 @@ export async function restoreHere(
     });
   };
   const remove = (): void => rmSync(copy, { force: true });
-  // Ctrl-C ends the process within a task.
+  // Ctrl-C in a task ends the process without `finally`, so the copy is removed at exit, too.
   process.once("exit", remove);
   try {
     await runTask(tasks, `copying ${file} to ${home.folder}`, copyBackup, () => formatBytes(size));
@@ -90,8 +90,9 @@ export async function restoreHere(
 }
 
 /**
- * `kcore controller repair`: keeps the intact records of a damaged state. Returns lines for the operator.
- * @throws KcoreError STORE_EMPTY, CONFIRM_DENIED, and as readControllerConfig and repairStore do
+ * `kcore controller repair`: keeps the intact records of a damaged state, and stamps writes anew that a clock stamped ahead of now.
+ * Returns lines for the operator. @throws KcoreError STORE_EMPTY, CONFIRM_DENIED, and as readControllerConfig, repairStore and
+ * restampStore do
  */
 export async function repairHere({
   alone,
@@ -122,8 +123,9 @@ export async function repairHere({
 }
 
 /**
- * Returns the check of a new state. The check refuses a state without controllers, since only `found` begins a cluster. With `alone` it
- * also refuses unless the operator typed the cluster's name, and sums up the state with which the cluster would continue.
+ * Returns the check of a new state. The check refuses a state without controllers, since only `kcore controller found` begins a
+ * cluster. With `alone` the check also refuses unless the operator typed the cluster's name, and sums up the state with which the
+ * cluster would continue.
  */
 async function stateCheckOf(
   { tls }: ControllerHome,
@@ -170,13 +172,13 @@ function asJson(done: Replaced & { readonly restamped?: RestampedStore }): strin
   return JSON.stringify(done, undefined, 2);
 }
 
-/** The most lost writes that are printed; the file has all of them. */
-const mostShownLost = 20;
+/** The maximum number of lost writes that are printed; the file has all of them. */
+const maxShownLost = 20;
 
 /** The lines about lost writes; damaged bytes prove nothing, so the lines name only the readable records. */
 function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   if (lostFile === undefined) return ["nothing is lost"];
-  const shown = lost.slice(0, mostShownLost).map(({ key, at, writer, deleted }) => {
+  const shown = lost.slice(0, maxShownLost).map(({ key, at, writer, deleted }) => {
     const who = `${writer ?? "a controller that cannot be read"}, ${at ?? "at a time that cannot be read"}`;
     return `  ${visible(key)}${deleted ? " (deleted)" : ""}: ${visible(who)}`;
   });

@@ -12,7 +12,8 @@ import { openServer, type ControllerServer } from "./controller-server.ts";
 import { openControllerState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 
 /**
- * Runs a controller until the signal; resolves after a regular stop, when the requests under way are answered or were cut after 5 s.
+ * Runs a controller until the signal, or until its database can acknowledge no more writes. Resolves after the stop, when the requests
+ * under way are answered or were cut after 5 s.
  * @throws KcoreError when it cannot start: LISTEN_FAILED, and as openControllerState does
  */
 export async function serveController(options: ControllerOptions): Promise<void> {

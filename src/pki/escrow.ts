@@ -16,9 +16,9 @@ const SealedKey = z.strictObject({
   uuid: z.uuid(),
   /** Serials of the disks that carry the container, as the node reports them. */
   disks: z.array(z.string().max(128)).max(64),
-  /** Lower-case hex: RSAES-OAEP with SHA-256 of the recovery key's letters. */
+  /** The letters of the recovery key, encrypted by RSAES-OAEP with the hash SHA-256, in lower-case hex. */
   sealed: z.string().regex(/^[0-9a-f]{512,2048}$/),
-  /** The time at which this bastion received it, milliseconds since 1970. */
+  /** The time at which this bastion received the key, milliseconds since 1970. */
   at: z.int(),
 });
 export type SealedKey = z.output<typeof SealedKey>;
@@ -41,7 +41,7 @@ const Escrow = z.strictObject({
 /** The recovery keys of one node; of several keys for one container the last counts. */
 export type Escrow = z.output<typeof Escrow>;
 
-/** The most keys of a node; older ones are dropped, so that a node that reports ever new keys cannot fill the disk. */
+/** The maximum number of keys of a node; older ones are dropped, so that a node that reports ever new keys cannot fill the disk. */
 const mostKeys = 1000;
 const keyFile = "escrow.key";
 const publicFile = "escrow.pub";

@@ -11,13 +11,13 @@ import { connect, TestReplica, type Wire } from "./replica.ts";
 
 const options = {
   ...keyRules,
-  // The values of memberships are shorter than the product's.
+  // TestReplica registers controllers by a shorter value of `…/auth` than the product writes, so its form is not checked.
   isKnown: (key: string, json: string) => key.endsWith("/auth") || isKnown(key, json),
 };
 
 export const caller = { id: "n", key: "k", serial: "01", certificateExpiresAt: 9e12 };
 
-/** Controllers in virtual time with one registered, approved node `n`. All pairs are linked; the links can be cut and healed. */
+/** Controllers in virtual time with one registered node `n`, approved unless `requiresManualApproval`. All pairs are linked; the links can be cut and healed. */
 export class Controllers {
   readonly scheduler = new Scheduler();
   readonly replicas: TestReplica[] = [];

@@ -62,7 +62,7 @@ describe("planting a fault", () => {
 
   it("does not count tests that fail without the fault, nor faults that do not load", async () => {
     const { outcome } = await copy.plant({ ...fault, tests: ["test/red.test.ts"] });
-    expect(outcome).to.equal("red without it");
+    expect(outcome).to.equal("red before");
     expect(await copy.plant({ ...fault, to: "a >" })).to.include({ outcome: "does not apply" });
     expect(await copy.plant({ ...fault, from: "a < b" })).to.include({ outcome: "does not apply" });
   });

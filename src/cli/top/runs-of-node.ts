@@ -6,7 +6,7 @@ import { summarizeRun } from "../records/run-summary.ts";
 
 /** The number of newest runs in which the node is looked for. */
 const maxSearched = 200;
-/** The most runs of a node that a view shows. */
+/** The maximum number of runs of a node that a view shows. */
 const maxShown = 5;
 
 /** The newest runs of a project on a node, each with the node's last milestone and the node's own outcome. */

@@ -2,7 +2,7 @@ import type { FleetNode, FleetTrend } from "#tui/ink/fleet/snapshot.ts";
 
 /** The milliseconds of each bar in a graph. */
 const barMs = 30_000;
-/** The number of bars. */
+/** The maximum number of bars in a graph. */
 const maxBars = 8;
 
 interface NodeHistory {
@@ -12,7 +12,7 @@ interface NodeHistory {
   readonly memory: number[];
 }
 
-/** The history of the nodes' load since the view was opened: the highest share, 0 to 1, of each of the last half minutes. */
+/** Load and memory of each node: the highest share, 0 to 1, in each of the last 8 half minutes in which a controller answered. */
 export class Trends {
   #histories = new Map<string, NodeHistory>();
 

@@ -1,4 +1,4 @@
-// “Neighbouring versions” (docs/replication.md): the messages between controllers, and the protocols that both may speak.
+// “Neighbouring versions” (docs/replication.md): the messages between controllers, and the protocols that this build speaks.
 import { z } from "zod";
 import type { Page } from "#crdt/page.ts";
 
@@ -93,7 +93,7 @@ const Message = z.discriminatedUnion("t", [
     buckets: z.array(z.int().min(0).max(255)).max(256).optional(),
   }),
   z.object({ t: z.literal("credit"), sync: Seq }),
-  /** `full`: whether the exchange is a full one; only former versions read it, since the end says so, too. */
+  /** `full`: whether the exchange is full. Only former versions read this field; later versions read `end.full`. */
   z.object({
     t: z.literal("page"),
     sync: Seq,

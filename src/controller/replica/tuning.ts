@@ -8,7 +8,7 @@ export interface Tuning {
    * peer could stop all others from writing.
    */
   readonly maxIssueAhead: number;
-  /** A write of a peer waits when its stamp lies further ahead. */
+  /** A write of a peer waits when its stamp lies further ahead of the wall clock. */
   readonly maxReceiveAhead: number;
   /** A controller refuses writes when its clock is further from the median of its peers' clocks. */
   readonly fenceAt: number;
@@ -18,26 +18,33 @@ export interface Tuning {
   readonly driftWarning: number;
   /** The interval of pings on an idle link; a silent peer is pinged sooner (rtt.ts). */
   readonly pingEvery: number;
+  /** The interval of pulls from each peer. */
   readonly pullEvery: number;
+  /** The interval at which a controller looks for tombstones that it can forget. */
   readonly collectEvery: number;
+  /** The interval at which the alarm CONFLICTS_CAPPED is set or cleared. */
   readonly conflictsEvery: number;
   /** The time for which the first write waits for the members to confirm its origin; then the controller takes a new one. */
   readonly confirmWithin: number;
-  /** The time for which a write waits for this controller's lost transactions that a peer has; also the longest asking at the start. */
+  /**
+   * The time for which a write waits for this controller's lost transactions that a peer has. Also the longest time for which a
+   * starting controller asks the other members for missed changes.
+   */
   readonly recoverWithin: number;
   /** The interval at which a controller dials its own address, where a duplicate may answer. */
   readonly dialItselfEvery: number;
+  /** The longest pause before a controller dials a peer again. */
   readonly backOffCap: number;
-  /** The most pages of a pull that are under way. */
+  /** The maximum number of pages of one pull that are under way. */
   readonly window: number;
   readonly page: PageLimits;
-  /** The most registers that are merged in one turn of the event loop, except a push, which is merged whole. */
+  /** The maximum number of registers that are merged in one turn of the event loop; a push is merged whole. */
   readonly slice: number;
   /** The number of tombstones that raises an alarm. */
   readonly tombstoneAlarm: number;
   /** The age of a tombstone that raises an alarm. */
   readonly tombstoneAlarmAge: number;
-  /** The registers of own transactions that are kept for pushes. */
+  /** The number of registers of own transactions that are kept for pushes. */
   readonly outboxRegisters: number;
 }
 

@@ -10,7 +10,7 @@ export interface SignedParts {
   readonly clock: () => number;
 }
 
-/** The most by which the bastion's clock may be ahead of a controller's, ms. */
+/** The maximum difference in ms by which the bastion's clock may be ahead of a controller's. */
 const mostAheadMs = 300_000;
 
 /** Verifies and parses a statement about the update `name` in a request. @throws Refused API_INVALID, UPDATE_UNSIGNED, KcoreError UPDATE_UNSIGNED */

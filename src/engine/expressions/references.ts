@@ -105,11 +105,11 @@ export function partialName(name: Expression): string | undefined {
 }
 
 /**
- * Ensures that the sealed values that a late expression names are open before the run: during the run the expression cannot
- * wait for them. A reference to a whole node, or to all nodes, requires nothing: it would open every secret of the roster.
+ * Requires that the sealed values that a late expression names are open before the run: during the run the expression cannot
+ * wait for a value. A reference to a whole node, or to all nodes, requires nothing: it would open every secret of the roster.
  * @throws UnopenedValue for the first value that is not open yet
  */
-export function openReferred({ paths }: Pick<References, "paths">, scope: Scope): void {
+export function requireReferredOpen({ paths }: Pick<References, "paths">, scope: Scope): void {
   for (const path of paths) {
     const value = valueAt(scope, path);
     const isWhole = (path[0] === "node" && path.length === 1) || (path[0] === "nodes" && path.length <= 2);

@@ -87,7 +87,7 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
   return wholeExpression(template) === undefined ? template : undefined;
 }
 
-/** The most sample texts of a scalar. */
+/** The maximum number of sample texts of a scalar. */
 const MAX_SKELETONS = 16;
 
 /**

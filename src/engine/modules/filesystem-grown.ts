@@ -11,8 +11,8 @@ const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !=
  * filesystem.grown: { vg: vg_kcore, lv: images }
  * ```
  * The filesystem grows in place, mounted or not (xfs only mounted), after its device became larger, and never shrinks. The
- * step is in order if less than 4 MiB of the device are unused: no filesystem can always use a smaller remainder
- * (resize2fs(8), xfs_growfs(8)).
+ * step is in order if less than 4 MiB of the device are unused: such a remainder can be too small for a further block
+ * group (ext4) or allocation group (xfs).
  */
 export const filesystemGrown = defineModule({
   name: "filesystem.grown",

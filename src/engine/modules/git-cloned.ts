@@ -49,7 +49,7 @@ const args = z
       .string()
       .min(1)
       .optional()
-      .describe("For ssh: lines of known_hosts(5); else those that the node has."),
+      .describe("For ssh: lines of a known_hosts file; else those that the node has."),
   })
   .refine(({ password, url }) => password === undefined || /^https?:/.test(url), "password is for https URLs")
   .refine(({ username, password }) => username === undefined || password !== undefined, "username goes with password")

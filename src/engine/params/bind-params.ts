@@ -10,7 +10,7 @@ import { coerceText, coerceValue, referenceOfLiteral } from "./param-types.ts";
 import { missingParam, type ParamDeclaration, type ParamDeclarations, unknownParam } from "./declare-params.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { type References, referencesOf, openReferred } from "#engine/expressions/references.ts";
+import { type References, referencesOf, requireReferredOpen } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { refuseSyntax } from "#engine/expressions/shell-values.ts";
 import { type Needs, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
@@ -108,7 +108,7 @@ function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope,
       : readSecret(referenceOfLiteral(plainOf(node)), node.at, options);
   return openingWith(options, () => {
     const value = evaluateOrUnknown(node, scope);
-    if (value instanceof Unknown) openReferred(referencesOf(node), scope);
+    if (value instanceof Unknown) requireReferredOpen(referencesOf(node), scope);
     if (value instanceof Unknown || (value === null && !declaration.required)) return value;
     if (declaration.type === "secret" && typeof value === "string") return secretOfText(value, node, scope, options);
     return coerceValue(declaration, value);

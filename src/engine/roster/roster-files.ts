@@ -30,7 +30,8 @@ export interface RosterText {
 
 /**
  * The files of `roster/`, defaults.yaml first, then by name, then the answers of sources. Adds the problems, and leaves out files that cannot
- * be read. @throws KcoreError ROSTER_NOT_FOUND
+ * be read. `check` refuses a file by its owner and mode. `instead` is read in place of the file of that name, or as a further file.
+ * @throws KcoreError ROSTER_NOT_FOUND
  */
 export function readRosterFiles(
   project: string,
@@ -41,7 +42,7 @@ export function readRosterFiles(
 ): RosterFile[] {
   const names = rosterFileNames(project);
   const newName = instead?.file.replace(/^roster\//, "");
-  // Only the first file's defaults count for all files.
+  // The defaults of defaults.yaml count for all files only if it is the first file.
   if (newName === DEFAULTS_FILE && !names.includes(newName)) names.unshift(newName);
   if (newName !== undefined && !names.includes(newName)) names.push(newName);
   if (names.length === 0 && sourceNames(project).length === 0)

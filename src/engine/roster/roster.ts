@@ -46,7 +46,7 @@ export interface NodeEntry {
   readonly sudo: Sudo;
   /** Names of nodes, or of entries under the roster's `jumps:`, first hop first. */
   readonly jump: readonly string[];
-  /** Pinned keys, each `TYPE BASE64` as in known_hosts(5) without the host field. */
+  /** Pinned keys, each `TYPE BASE64` as in known_hosts without the host field. */
   readonly hostKeys: readonly string[];
   readonly dc: string;
   readonly roles: readonly string[];

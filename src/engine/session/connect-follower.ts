@@ -74,7 +74,7 @@ function isUnreachable(error: unknown): boolean {
 
 /**
  * Repeats an attempt that a busy sshd dropped (MaxStartups, F-22). Without a free file descriptor on the bastion, other nodes' connections
- * must end first, which may take a minute (F-30).
+ * must end first, which can take a minute (F-30).
  */
 function withRetries(connect: () => Promise<Host>, stopping: AbortSignal): Promise<Host> {
   let attempt = 0;
@@ -86,7 +86,7 @@ function withRetries(connect: () => Promise<Host>, stopping: AbortSignal): Promi
   return retry(connect, { mayHelp, everyMs: () => 250 * Math.min(attempt, 6) * (1 + Math.random()) });
 }
 
-/** Whether the SSH connection of a channel that has just ended is gone, too. The connection may end some milliseconds after its channel. */
+/** Whether the SSH connection of a channel that has just ended is gone, too. The connection can end some milliseconds after its channel. */
 export async function isHostGone(host: Host | undefined): Promise<boolean> {
   if (host === undefined) return true;
   const isClosed = host.closed.then(() => true);

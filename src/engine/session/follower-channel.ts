@@ -203,7 +203,7 @@ function openFrames(
   const readVerdict = (): void => {
     if (isAnswered) return;
     const text = `${reader.noise}${reader.tail}\n${channel.stderrTail()}`;
-    // A second prompt means that the first password was wrong. The first prompt may lack a line break.
+    // A second prompt means that the first password was wrong. The first prompt can lack a line break.
     if (text.split(`${mark}?`).length > 2 || /\bSorry, try again\b/.test(text)) tellFirst("wrong");
     else if (text.includes(`${mark} root\n`)) tellFirst("root");
   };
@@ -221,7 +221,7 @@ function openFrames(
       }
       const rest = commandOutput();
       if (rest.length > 0) onFrame({ type: "raw", rest: "", bytes: rest }, 0);
-      // A command may close its stdout long before it ends.
+      // A command can close its stdout long before it ends.
       if (onStderr) await channel.exit;
     } catch (error) {
       if (error instanceof RangeError) onLimit(limitExceeded(run.node, error.message));

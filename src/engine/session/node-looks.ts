@@ -93,7 +93,7 @@ export class NodeLooks {
     };
   }
 
-  /** Whether the work may begin with a look: no runner lives or may live, and the run neither resumes nor has grants to use. */
+  /** Whether the work may begin with a look: no runner lives or perhaps lives, and the run neither resumes nor has grants to use. */
   #mayLook({ runner, queue }: SessionState): boolean {
     const { looks, resumed, dryRun, grants } = this.#session;
     if (!looks || resumed || (!dryRun && grants.length > 0)) return false;

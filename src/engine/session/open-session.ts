@@ -183,7 +183,7 @@ class Session implements NodeSession {
     await this.#transport.settled();
   }
 
-  /** Sends events one after the other: an effect of one event may cause the next. */
+  /** Sends events one after the other: an effect of one event can cause the next. */
   #send(first: SessionEvent): void {
     this.#events.push(first);
     if (this.#isSending) return;
@@ -219,7 +219,7 @@ class Session implements NodeSession {
         return this.#options.emit(effect.event);
       case "connect": {
         const flight = (effect.withFlight && this.#writer.written?.flight) || "";
-        // If a runner may already work there, its end must be read, also after a stop.
+        // If a runner perhaps works there already, its end must be read, also after a stop.
         const mayStop = this.#state.connection.boot === undefined && effect.attempt === 1;
         return this.#transport.connect({ attempt: effect.attempt, flight, mayStop });
       }

@@ -4,7 +4,7 @@ import type { Problem } from "#errors/problem.ts";
 import { shellUnusable } from "#engine/transport/host-problems.ts";
 import type { TransitionContext } from "./session-events.ts";
 
-/** Codes for a node that cannot be reached. With any other code the node itself has failed. */
+/** Codes of a node that cannot be reached: the node's outcome is `unreachable`. With any other code the outcome is `failed`. */
 export const unreachableCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "HOST_UNREACHABLE",
   "DNS_FAILED",
@@ -88,8 +88,20 @@ export function holderOf(holder: string): { readonly run: string; readonly who: 
   return { run, who: who.join(":") || "somebody" };
 }
 
-/** Modules that write as the step's `owner:`, also below that user's own folders (ADR 0306). */
-const ownerModules = new Set(["certificate.dropped", "directory.managed", "file.managed", "key.generated"]);
+/**
+ * Modules whose argument `owner` makes a folder of that user above the step's path acceptable (ADR 0306). The value is a further
+ * condition: the archive's own folder must be root's, and edits apply `owner` only to a new file.
+ */
+const ownerModules: ReadonlyMap<string, string> = new Map([
+  ["archive.extracted", ", and the step unpacks into it"],
+  ["certificate.dropped", ""],
+  ["directory.managed", ""],
+  ["file.block", ", and the file does not exist yet"],
+  ["file.downloaded", ""],
+  ["file.line", ", and the file does not exist yet"],
+  ["file.managed", ""],
+  ["key.generated", ""],
+]);
 
 /** The hint for a refusal whose own message has none. */
 export function refusalHint({ code, detail = "" }: Problem, module: string): string | undefined {
@@ -102,8 +114,9 @@ export function refusalHint({ code, detail = "" }: Problem, module: string): str
   const users = new Set(folders.map(([, , user]) => user));
   const [user] = users;
   const byHand = `on the node: ${mend.join("; ")}`;
-  if (users.size > 1 || user === undefined || !ownerModules.has(module)) return byHand;
-  return `if the folder is meant to be ${user}'s, give the step “owner: ${user}”; else ${byHand}`;
+  const condition = ownerModules.get(module);
+  if (users.size > 1 || user === undefined || condition === undefined) return byHand;
+  return `if the folder is meant to be ${user}'s${condition}, give the step “owner: ${user}”; else ${byHand}`;
 }
 
 export function runnerEnded(node: string, outcome: string, runId: string): Problem {

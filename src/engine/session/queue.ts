@@ -195,7 +195,7 @@ function ended(state: Queue, sent: SentBatch, context: TransitionContext): Trans
   const { inputs, effects } = batchResults(state, batch, context);
   const updated = { ...state, ...inputs };
   const within = rebootLimit(batch);
-  // If the connection broke first, the node may have booted before the end of the batch was read.
+  // If the connection broke first, the node has perhaps booted before the end of the batch was read.
   if (within !== undefined && isRebooting(batch, results) && boot === state.boot)
     return go(
       updated,

@@ -1,7 +1,10 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
 import { go, toConnection, toQueue, type Batch, type SessionEffect, type TransitionResult } from "./session-events.ts";
 
-/** The reason for ending a runner: `join` ends the runner of an earlier process of this run. */
+/**
+ * The reason for ending a runner. `rest`: the session gives connection and lock back until the next work. `finish`: the node's part of the run
+ * is over. `join`: an earlier process of this run started the runner, and this process goes on with a runner of its own.
+ */
 type EndReason = "rest" | "join" | "finish";
 
 type RunnerPhase =
@@ -29,8 +32,7 @@ type RunnerPhase =
 /** The runner on the node, as far as the bastion knows. */
 export interface Runner {
   readonly phase: RunnerPhase;
-  /** `down`: the connection is being made. */
-  readonly connection: "none" | "down" | "up";
+  readonly connection: "none" | "connecting" | "up";
   /** Number of the last segment, also one that an earlier process of this run sent. */
   readonly segment: number;
   /** After this segment the runner ends without being asked, if every step succeeds. */

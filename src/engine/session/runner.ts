@@ -14,7 +14,7 @@ import {
   type TransitionResult,
 } from "./session-events.ts";
 
-/** The node kills the step's processes after 5 s. Then it reverts a change on trial, which may restart services. */
+/** The node kills the step's processes after 5 s. Then it reverts a change on trial, which can restart services. */
 const abortLimit = { do: "start-timer", timer: "abort", milliseconds: 60_000 } as const;
 /** How often a runner is asked to end. */
 const finTries = 3;
@@ -30,10 +30,10 @@ export function runnerTransition(
     case "work":
       return send(state, event.batch);
     case "connect-only":
-      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
+      if (connection === "none") return stay({ ...state, connection: "connecting" }, connect(1));
       return connection === "up" ? stay(state, reportUp(state)) : stay(state);
     case "join":
-      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
+      if (connection === "none") return stay({ ...state, connection: "connecting" }, connect(1));
       return stay(state, toQueue({ type: "joined" }));
     case "take-over":
       if (phase.at === "working") return go(state, { at: "inherited" }, { do: "send-command", text: "stop\n" });
@@ -79,8 +79,8 @@ export function runnerTransition(
     }
     case "down":
       return phase.at === "flying"
-        ? go({ ...state, connection: "down" }, { at: "sent" }, { do: "report-segment" })
-        : stay({ ...state, connection: "down" }, ...(phase.at === "finishing" ? [clearGoodbyeTimer] : []));
+        ? go({ ...state, connection: "connecting" }, { at: "sent" }, { do: "report-segment" })
+        : stay({ ...state, connection: "connecting" }, ...(phase.at === "finishing" ? [clearGoodbyeTimer] : []));
     case "closed":
     case "unreachable":
       return closed({ ...state, connection: "none", asked: [] }, event.type === "closed");
@@ -116,14 +116,14 @@ function send(state: Runner, batch: Batch): TransitionResult<Runner> {
   const launch = phase.at === "absent";
   // A runner that ends takes no more segments: the batch waits for the next runner.
   if (phase.at === "ending") return go(state, { at: "ending", due: batch });
-  if (connection === "down") return go(state, { at: launch ? "absent" : "idle", due: batch });
+  if (connection === "connecting") return go(state, { at: launch ? "absent" : "idle", due: batch });
   const number = state.segment + 1;
   const exchange = state.exchanges + 1;
   const sent = { ...state, segment: number, exchanges: exchange, isLast: batch.isLast };
   const write = { do: "write-segment", number, exchange, batch, launch } as const;
   const report = toQueue({ type: "sent", isFirst: connection === "none" });
   if (connection === "none")
-    return go({ ...sent, connection: "down" }, { at: "flying" }, write, report, connect(1, { withFlight: true }));
+    return go({ ...sent, connection: "connecting" }, { at: "flying" }, write, report, connect(1, { withFlight: true }));
   return go(sent, { at: "sent" }, write, { do: "report-segment" }, { do: "transmit", what: "flight" }, report);
 }
 
@@ -140,7 +140,7 @@ function cameUp(state: Runner): TransitionResult<Runner> {
     case "flying":
       return go(state, { at: "sent" }, { do: "report-segment" }, ...blobs);
     case "sent":
-      // The segment may have been lost with the old connection. A runner ignores a segment that it already has.
+      // The segment was perhaps lost with the old connection. A runner ignores a segment that it already has.
       return stay(state, { do: "transmit", what: "segment" }, ...blobs);
     case "working":
     case "ending":
@@ -164,7 +164,7 @@ function closed(state: Runner, mayReconnect: boolean): TransitionResult<Runner> 
   // Without `fin`, the runner would keep the lock until its lease ends.
   if (phase.after !== "finish" || phase.tries >= finTries || !mayReconnect) return ended(state, phase.after);
   const tries = phase.tries + 1;
-  return go({ ...state, connection: "down" }, { ...phase, tries }, clearGoodbyeTimer, connect(tries));
+  return go({ ...state, connection: "connecting" }, { ...phase, tries }, clearGoodbyeTimer, connect(tries));
 }
 
 function connect(attempt: number, { withFlight = false } = {}): SessionEvent {

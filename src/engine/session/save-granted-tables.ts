@@ -8,7 +8,7 @@ import type { KeptTable, SaveOccasion, TableStore } from "#engine/partition-back
 
 /** The end of a grant that allows a saved table to be restored (`disk.restored`); other grants end with a fingerprint. */
 const restores = "restore";
-/** Attempts to save over a connection that may break. */
+/** Attempts to save over a connection that can break. */
 const tries = 3;
 /** Milliseconds that a node may take to send its tables. */
 const patience = 15 * 60_000;

@@ -28,7 +28,7 @@ export class StepEvents {
   #waiting = 0;
   #emitted: Promise<void> = Promise.resolve();
 
-  /** `isClosed`: no step has its turn until {@link open}, since the node has not answered, and may never do. */
+  /** `isClosed`: no step has its turn until {@link open}, since the node has not answered, and perhaps never does. */
   constructor(emit: Emit, recorded: ReadonlyMap<string, readonly Outcome[]>, isClosed = false) {
     this.#emit = emit;
     this.#recorded = new Map(recorded);

@@ -18,7 +18,7 @@ export function stepProblem(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
   const errors = isHidden(plan) ? "" : record.stderrEnd.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
-  // The lines of a sensitive step may hold a secret.
+  // The lines of a sensitive step can hold a secret.
   const at = !isHidden(plan) ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
   if (problem) return { ...at, ...omitUndefined({ hint: refusalHint(problem, draft.module) }), ...problem };
   const detail = errors === "" ? {} : { detail: errors };

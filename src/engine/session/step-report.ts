@@ -59,7 +59,7 @@ export class StepReport implements StepResults {
   /** Grants that the node has used, or their fingerprints. */
   readonly wiping = new Set<string>();
   readonly budget: NodeBudget;
-  /** Title of the last step that would change in a dry run; steps after it may be unknown because of it. */
+  /** Title of the last step that would change in a dry run; later steps can be unknown because of it. */
   #lastChange: string | undefined;
 
   constructor(options: {

@@ -8,7 +8,7 @@ const sampleEvery = 1_000;
 const ratedSamples = 5;
 /** The end of a transfer of this size is reported even if the transfer took less than a second. */
 const alwaysReported = 1 << 20;
-/** Bytes at the end of a content that an sshd may have taken without acknowledging them. */
+/** Bytes at the end of a content that an sshd can have taken without acknowledging them. */
 const unacknowledged = 256 << 10;
 /** Bytes a second that a node hashes at least. */
 const hashRate = 1_000_000;
@@ -35,7 +35,7 @@ export interface TransferOptions {
 }
 
 /**
- * The progress of the answer to one request for blobs. A node may stop taking bytes although its connection lives: a frozen process, a disk
+ * The progress of the answer to one request for blobs. A node can stop taking bytes although its connection lives: a frozen process, a disk
  * that hangs. So the limit is on the time without progress; a limit on the whole time would also end slow connections.
  */
 export class TransferProgress {

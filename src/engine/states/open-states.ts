@@ -10,7 +10,7 @@ import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { openStateFiles, type Files } from "./state-files.ts";
-import { type ReadState, readState, type State } from "./state.ts";
+import { type StateWithProblems, readState, type State } from "./state.ts";
 
 /** A state as `kcore state list` shows it. */
 export interface StateOutline {
@@ -47,8 +47,8 @@ export class States {
   readonly templates: Templates;
   readonly files: Files;
   readonly #folders: readonly Folder[];
-  readonly #read = new Map<string, ReadState>();
-  readonly #partlyRead = new Map<string, ReadState>();
+  readonly #read = new Map<string, StateWithProblems>();
+  readonly #partlyRead = new Map<string, StateWithProblems>();
 
   constructor(folders: readonly Folder[], templates: Templates, files: Files) {
     this.#folders = folders;
@@ -76,7 +76,7 @@ export class States {
   }
 
   /** The readable part of a state and its includes, with every problem of the files. */
-  readPartly(name: string, at?: SourcePosition): ReadState {
+  readPartly(name: string, at?: SourcePosition): StateWithProblems {
     const known = this.#partlyRead.get(name);
     if (known) return known;
     const problems = new Problems();
@@ -105,7 +105,7 @@ export class States {
       if (step.kind === "include") this.#visit(step.include, step.includeAt, [...path, name], problems);
   }
 
-  #one(name: string, at: SourcePosition | undefined): ReadState {
+  #one(name: string, at: SourcePosition | undefined): StateWithProblems {
     const known = this.#read.get(name);
     if (known) return known;
     const found = findIn(this.#folders, `${name}${ENDING}`);
@@ -122,7 +122,7 @@ export class States {
   }
 }
 
-function readOne(name: string, found: FoundFile): ReadState {
+function readOne(name: string, found: FoundFile): StateWithProblems {
   try {
     return readState(name, found, sourceOf(found));
   } catch (error) {

@@ -11,7 +11,7 @@ import { readStep, type StepSource } from "./step-source.ts";
 /** A state file, parsed, with every check that needs no node. */
 export interface State {
   readonly name: string;
-  /** `states/kcore/controller.yaml` */
+  /** The file's path as messages show it, such as `states/kcore/controller.yaml`. */
   readonly shown: string;
   readonly origin: Folder["origin"];
   readonly description?: string;
@@ -21,15 +21,15 @@ export interface State {
 
 const KEYS = ["description", "params", "steps"];
 
-/** A state as far as its file could be read, and the file's faults. */
-export interface ReadState {
-  /** Absent if no part of the file can be used. */
+/** A state as far as its file could be read, and the problems of the rest. */
+export interface StateWithProblems {
+  /** Absent if the file is no map, or if its parameters cannot be read. */
   readonly state?: State;
   readonly problems: readonly Problem[];
 }
 
-/** Reads a state file without its unreadable steps; without readable parameters there is no state. */
-export function readState(name: string, { shown, folder }: FoundFile, source: SourceNode): ReadState {
+/** Reads a state file and leaves out the steps that cannot be read; if the parameters cannot be read, there is no state. */
+export function readState(name: string, { shown, folder }: FoundFile, source: SourceNode): StateWithProblems {
   if (source.kind !== "map") {
     const message = "a state is a map of description, params and steps";
     return { problems: [{ code: "YAML_TYPE", message, at: source.at }] };

@@ -11,7 +11,7 @@ import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts"
 import { isUntrustedValue, refuseUntrustedName } from "#engine/expressions/untrusted-names.ts";
 import { conditionText, nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { mergeReferences, referencesOf, type References, openReferred } from "#engine/expressions/references.ts";
+import { mergeReferences, referencesOf, type References, requireReferredOpen } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { Templates } from "#engine/expressions/template.ts";
 import { type Needs, type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
@@ -247,8 +247,11 @@ function needsOf(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): Pick<N
 
 /** Requires that sealed values are open now: none can be opened when the step is rendered during the run. @throws UnopenedValue */
 function openLateSecrets(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): void {
-  for (const { node, scope } of parts.conditions) openReferred(referencesOf(node), scopeOf(scope));
-  openReferred(mergeReferences([referencesOf(parts.source.node), ...templateReferences(parts)]), scopeOf(parts.scope));
+  for (const { node, scope } of parts.conditions) requireReferredOpen(referencesOf(node), scopeOf(scope));
+  requireReferredOpen(
+    mergeReferences([referencesOf(parts.source.node), ...templateReferences(parts)]),
+    scopeOf(parts.scope),
+  );
 }
 
 /** The references of the template that the step names in `template:`, if the name is no expression. */

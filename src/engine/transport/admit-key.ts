@@ -14,7 +14,7 @@ const maxOutput = 1 << 16;
 
 /**
  * Adds the key that comes on stdin. Constant and fit for any login shell, as `Host.exec` requires. A key that the file has without options,
- * under any comment, is not added again. The file's last line may lack its line feed.
+ * under any comment, is not added again. The file's last line can lack its line feed.
  */
 const command = `exec /bin/sh -c 'umask 077; read -r type body comment && cd && mkdir -p .ssh || exit 1; f=.ssh/authorized_keys; key="$type $body"; if [ -f "$f" ] && grep -q -e "^$key\\$" -e "^$key " "$f"; then echo there; exit 0; fi; if [ -s "$f" ] && [ -n "$(tail -c 1 "$f")" ]; then echo; fi >>"$f" && printf "%s\\n" "$key\${comment:+ $comment}" >>"$f" || exit 1; if command -v restorecon >/dev/null 2>&1; then restorecon -R .ssh; fi'`;
 
@@ -27,10 +27,10 @@ export async function admitKey(host: Host, user: string, { type, key, comment = 
   channel.end();
   let output = "";
   for await (const chunk of channel.stdout)
-    // A node may print without end.
+    // A node can print without end.
     if ((output += String(chunk)).length > maxOutput) break;
   const { code } = output.length > maxOutput ? { code: undefined } : await channel.exit;
-  // A login shell may print a greeting before the answer.
+  // A login shell can print a greeting before the answer.
   if (code === 0) return !/^there$/m.test(output);
   throw hostFailure({
     code: "KEY_NOT_ADMITTED",

@@ -63,7 +63,7 @@ export function createNameResolver({
       if (isIP(name.split("%")[0] ?? "") !== 0) return [name];
       let found = cache.get(name);
       if (!found) cache.set(name, (found = lookUp(name)));
-      // A failure is not kept: a later try to connect may find the name server alive again.
+      // A failure is not kept: a later try to connect can find the name server alive again.
       found.catch(() => cache.delete(name));
       return found;
     },

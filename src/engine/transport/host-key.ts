@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { KcoreError } from "#errors/problem.ts";
 import { hostFailure } from "./host-problems.ts";
 
-/** A host's public key as it travels and as known_hosts(5) writes it. */
+/** A host's public key as it travels and as known_hosts writes it. */
 export interface HostKey {
   /** `ssh-ed25519`, `ecdsa-sha2-nistp256`, `ssh-rsa` … */
   readonly type: string;

@@ -45,7 +45,7 @@ export interface Host {
   readonly hostKey?: string;
   /**
    * Starts a command by the user's login shell. The command must be a constant of kcore's: values travel on stdin.
-   * After a rejection with HOST_UNREACHABLE the command may have run: perhaps only the answer was lost.
+   * After a rejection with HOST_UNREACHABLE perhaps the command has run, and only the answer was lost.
    * @throws KcoreError CHANNEL_REFUSED when the server allows no more channels (MaxSessions).
    */
   exec(command: string, options?: ExecOptions): Promise<Channel>;

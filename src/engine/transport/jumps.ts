@@ -32,7 +32,7 @@ export function createJumps(connect: Connect, { after }: Timers = realTimers): J
     const key = endpointKey(hop);
     let jump = jumps.get(key);
     if (!jump) {
-      // The caller's signal must not end the connection: other nodes may wait for the same hop. `connect` has a timeout of its own.
+      // The caller's signal must not end the connection: other nodes perhaps wait for the same hop. `connect` has a timeout of its own.
       const made: Jump = { host: connect(hop), users: 0 };
       jumps.set(key, (jump = made));
       made.host.then(

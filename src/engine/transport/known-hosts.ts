@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { parseHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 
-/** One line of known_hosts(5) that could be understood. */
+/** One line of a known_hosts file (sshd(8)) that could be understood. */
 export interface KnownHost {
   readonly hosts: string;
   readonly revoked: boolean;
@@ -16,7 +16,7 @@ export interface KnownHosts {
   readonly ignored: readonly string[];
 }
 
-/** Parses the text of a known_hosts(5) file. Never throws: an unknown line trusts no key, and is listed in `ignored`. */
+/** Parses the text of a known_hosts file. Never throws: an unknown line trusts no key, and is listed in `ignored`. */
 export function parseKnownHosts(text: string, file: string): KnownHosts {
   const entries: KnownHost[] = [];
   const ignored: string[] = [];
@@ -29,7 +29,7 @@ export function parseKnownHosts(text: string, file: string): KnownHosts {
     const key = parseHostKey(`${type ?? ""} ${base64 ?? ""}`);
     if (marker === "@cert-authority") skip("host certificates (@cert-authority) are not supported");
     else if (marker !== undefined && marker !== "@revoked") skip(`unknown marker ${marker}`);
-    else if (hosts === undefined || key === undefined) skip("not a line of known_hosts(5)");
+    else if (hosts === undefined || key === undefined) skip("not a line of known_hosts, see sshd(8)");
     else entries.push({ hosts, revoked: marker === "@revoked", key });
   }
   return { file, entries, ignored };
@@ -84,12 +84,12 @@ function matchesHash(field: string, name: string): boolean {
   const [, version, salt, hash] = field.split("|");
   if (version !== "1" || !salt || !hash) return false;
   const expected = Buffer.from(hash, "base64");
-  // The format prescribes SHA-1 (sshd(8)); the hash only hides the name, and authenticates nothing.
+  // OpenSSH's format `|1|` is HMAC-SHA1; the hash only hides the name, and authenticates nothing.
   const actual = createHmac("sha1", Buffer.from(salt, "base64")).update(name).digest();
   return expected.length === actual.length && timingSafeEqual(expected, actual);
 }
 
-/** `*` any text, `?` one character; without exponential backtracking, since patterns may come from others. */
+/** `*` stands for any text, `?` for one character; without exponential backtracking, since others can have written the patterns. */
 function matchesPattern(pattern: string, text: string): boolean {
   let [p, t, star, resume] = [0, 0, -1, 0];
   while (t < text.length) {

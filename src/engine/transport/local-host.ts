@@ -60,7 +60,7 @@ function startCommand(name: string, command: string, onStderr: ExecOptions["onSt
     // sshd, too, uses / for a user without a home.
     cwd: existsSync(homedir()) ? homedir() : "/",
     detached: true,
-    // The environment of a login: kcore's own, which may have secrets, must not reach a command.
+    // The environment of a login: kcore's own, which can hold secrets, must not reach a command.
     env: {
       HOME: homedir(),
       USER: username,

@@ -1,7 +1,7 @@
 import { DeadlinePassed, orAborted, withDeadline } from "./deadline.ts";
 import { HostUnreachable, interrupted } from "./host-problems.ts";
 
-/** Milliseconds for the server to open a channel; a loaded machine may need seconds to fork. */
+/** Milliseconds for the server to open a channel; a loaded machine can need seconds to fork. */
 const openLimit = 30_000;
 
 /**

@@ -12,7 +12,7 @@ export interface TrustedHop {
 export interface OpenSshFiles {
   /** ssh_config(5). */
   readonly config: string;
-  /** known_hosts(5), with an alias for each host. */
+  /** known_hosts, with an alias for each host. */
   readonly knownHosts: string;
 }
 
@@ -39,7 +39,7 @@ const always = [
 
 /**
  * OpenSSH's configuration for a host. Of each option the first value counts: the roster's, then kcore's, then those of the user's and the
- * system's files, which may have a `Host` for the target's address. `checkEndpoint` has checked the values. For a host without a trusted
+ * system's files, which can have a `Host` for the target's address. `checkEndpoint` has checked the values. For a host without a trusted
  * key here, ssh uses its own known_hosts files, strictly.
  */
 export function openSshFiles(

@@ -66,7 +66,7 @@ export async function startMaster(folder: string, address: string, signal: Abort
   const ready = new Promise<void>((resolve, reject) => {
     child.stderr.on("data", (chunk: Buffer) => {
       tail.push(chunk);
-      // ssh makes the socket once it has logged in to the target; a message about a login may concern a jump host.
+      // ssh makes the socket once it has logged in to the target; a message about a login can concern a jump host.
       if (existsSync(socket)) resolve();
     });
     void ended.then(() => reject(new MasterEnded(tail.text())));

@@ -16,7 +16,7 @@ export interface SshAgent {
 
 /** Milliseconds for the agent to list its keys. */
 const listLimit = 5000;
-/** Milliseconds for the agent to sign: it may have to ask its user. */
+/** Milliseconds for the agent to sign: the agent can have to ask its user. */
 const signLimit = 30_000;
 
 /** The ssh-agent(1) that listens on a socket. */

@@ -50,7 +50,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
   });
   stream.on("error", () => undefined);
   stream.on("end", () => stdout.end());
-  // The exit status may have come before any listener; ssh2 repeats it here.
+  // The exit status can have come before any listener; ssh2 repeats it here.
   stream.on("close", (code?: number | null, signal?: string) => {
     finish();
     stdout.end();
@@ -92,7 +92,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
 
 /**
  * Whether the channel ended in order, by the server's close, which ssh2 answered. Else the connection was lost, and
- * output may be missing even if an exit status came.
+ * output can be missing even if an exit status came.
  */
 function wasClosedByServer(stream: ClientChannel): boolean {
   const { outgoing } = stream as unknown as { outgoing?: { state?: string } };

@@ -50,7 +50,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
     const opening = new Promise<T>((resolve, reject) => {
       start((error, opened) => (error || opened === undefined ? reject(error as Error) : resolve(opened)));
     }).catch((error: unknown) => {
-      // An error with a reason code (RFC 4254, section 5.1) is the server's refusal; any other may mean a lost connection.
+      // An error with a reason code (RFC 4254, section 5.1) is the server's refusal; any other error can mean a lost connection.
       if ((error as { reason?: unknown }).reason === undefined && !isOpenSocket(socket)) throw lost(what, error);
       throw refuse(error as Error);
     });

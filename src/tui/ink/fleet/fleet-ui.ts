@@ -3,7 +3,7 @@ export type SectionName = (typeof sectionNames)[number];
 
 /** The selection, scroll position and order of one section. */
 export interface SectionState {
-  /** The row that a key moved to; without one the first row counts as selected. */
+  /** The key of the row that the operator selected; if absent, the first row counts as selected. */
   readonly key?: string;
   readonly top: number;
   /** The number of the rows' order: 0 by concern, then the section's own orders. */

@@ -13,7 +13,7 @@ import { rolloutNode, rolloutView } from "#support/update-views.ts";
 
 const endpoint = "192.0.2.11:9090";
 
-describe("following a rollout at a terminal", () => {
+describe("following a rollout", () => {
   it("reports a lost controller above the drawing, and leaves no rows of former drawings", async () => {
     const terminal = new FakeTerminal(120, 30);
     const underWay = rolloutView([rolloutNode(1, { phase: "activating" }), rolloutNode(2)]);

@@ -36,6 +36,20 @@ describe("refusalHint", () => {
     const chown = "chown root /srv; chown root /srv/x; chmod go-w /srv/x";
     expect(hint(both, "file.managed")).to.equal(`on the node: ${chown}`);
   });
+
+  it("names the further condition under which an owner helps", () => {
+    const hint = (module: string) =>
+      refusalHint({ code: "FILE_PARENT_UNSAFE", message: "", detail: "/srv/www belongs to www-data" }, module);
+    const owner = "give the step “owner: www-data”; else on the node: chown root /srv/www";
+    expect(hint("file.downloaded")).to.equal(`if the folder is meant to be www-data's, ${owner}`);
+    expect(hint("archive.extracted")).to.equal(
+      `if the folder is meant to be www-data's, and the step unpacks into it, ${owner}`,
+    );
+    for (const module of ["file.block", "file.line"])
+      expect(hint(module)).to.equal(
+        `if the folder is meant to be www-data's, and the file does not exist yet, ${owner}`,
+      );
+  });
 });
 
 describe("the warning of a lock that is taken over", () => {

@@ -55,8 +55,8 @@ describe("known_hosts", () => {
     expect(ignored).to.deep.equal([
       "f:3: host certificates (@cert-authority) are not supported",
       "f:4: unknown marker @odd",
-      "f:5: not a line of known_hosts(5)",
-      "f:6: not a line of known_hosts(5)",
+      "f:5: not a line of known_hosts, see sshd(8)",
+      "f:6: not a line of known_hosts, see sshd(8)",
     ]);
   });
 });

@@ -1,3 +1,4 @@
+// Certificates of a CA of another program, such as Kubernetes: no part of the cluster's own CA.
 import { z } from "zod";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import { firstCertificate } from "#pki/chain.ts";
@@ -11,8 +12,8 @@ export interface IssuedCertificate {
   readonly until: string;
 }
 
-/** Issues a certificate of a CA that pki.createAuthority made; asks for the CA's passphrase once a run. @throws KcoreError as `openForeignCa` and `issueForeign` */
-export async function issueOfAuthority(
+/** Issues a certificate by a CA that pki.createAuthority made; asks for the CA's passphrase once a run. @throws KcoreError as `openForeignCa` and `issueForeign` */
+export async function issueByForeignCa(
   authority: string,
   leaf: ForeignLeaf,
   proof: KeyProof,
