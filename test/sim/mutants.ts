@@ -235,9 +235,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: "controller/replica/writer.ts",
-        from: "    await this.#commit(anew);",
+        from: "    await this.#commit(rewritten);",
         to: `    const upto = [[draft.o, draft.s]] as const;
-    await this.#core.commits.commit([{ t: "apply", page: encodePage(anew), upto }], anew);`,
+    await this.#core.commits.commit([{ t: "apply", page: encodePage(rewritten), upto }], rewritten);`,
       },
     ],
     swarm: { nodes: 3, restores: true, partitions: true },
