@@ -55,7 +55,10 @@ export class SoftState {
     this.#limits = limits;
   }
 
-  /** Stores a value of this controller, and sends it to the peers together with others; with 0 at once, else when the first that waits has waited for its `withinMs`. */
+  /**
+   * Stores a value of this controller, and sends it to the peers: at once if `withinMs` is 0, else together with others, when the first
+   * that waits has waited for its `withinMs`.
+   */
   share(key: string, version: Pick<SoftEntry, "boot" | "seq">, value: Json, withinMs: number): void {
     const entry = { key: `${key}/${this.#own}`, ...version, text: JSON.stringify(value) };
     if (!this.#take(this.#own, entry)) return;
