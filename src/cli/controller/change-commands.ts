@@ -17,7 +17,7 @@ import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags
 
 type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
 type ConfigFlags = { readonly config: string };
-type PutBackFlags = ConfigFlags & {
+type RestoreFlags = ConfigFlags & {
   readonly alone?: boolean;
   readonly cluster?: string;
   readonly output: "table" | "json";
@@ -69,15 +69,15 @@ export function addControllerChanges(controller: Command): void {
       "On its machine, while it is stopped: recover what is intact of a damaged state, and list what is lost",
     )
     .addHelpText("after", "\nExamples:\n  kcore controller repair\n  kcore controller repair -o json")
-    .action(async (flags: PutBackFlags) => say(await (await loadPutBack()).repairHere(putBackOptions(flags))));
+    .action(async (flags: RestoreFlags) => say(await (await loadRestore()).repairHere(restoreOptions(flags))));
   addRestoreOptions(controller.command("restore <file>"))
     .description("On its machine, while it is stopped: replace its state with a backup")
     .addHelpText(
       "after",
       "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone --cluster prod",
     )
-    .action(async (file: string, flags: PutBackFlags) =>
-      say(await (await loadPutBack()).restoreHere(file, putBackOptions(flags))),
+    .action(async (file: string, flags: RestoreFlags) =>
+      say(await (await loadRestore()).restoreHere(file, restoreOptions(flags))),
     );
 }
 
@@ -100,13 +100,13 @@ function addRestoreOptions(command: Command): Command {
 
 /** Loaded when commands on the controller's own machine need them. */
 const loadMaintenance = () => import("#controller/found-or-join.ts");
-const loadPutBack = () => import("#controller/restore-state.ts");
+const loadRestore = () => import("#controller/restore-state.ts");
 
 function machineOptions(configFile: string) {
   return { configFile, now: Date.now(), yaml: { parse: parsePlainYaml, print: printYaml } };
 }
 
-function putBackOptions({ config, ...flags }: PutBackFlags): RestoreOptions {
+function restoreOptions({ config, ...flags }: RestoreFlags): RestoreOptions {
   return { alone: false, ...flags, ...machineOptions(config), tasks: shownTasks(flags.output) };
 }
 
