@@ -76,8 +76,9 @@ export class Core {
    * controller in.
    */
   get hasCompany(): boolean {
-    const writers = new Set(Array.from(this.state.map.vector.keys(), controllerOf));
-    return this.others.some((id) => writers.has(id));
+    // Each write asks this several times.
+    const { others } = this;
+    return others.length > 0 && this.state.map.vector.keys().some((origin) => others.includes(controllerOf(origin)));
   }
 
   /**
