@@ -20,7 +20,7 @@ const mostNamed = 20;
 /** Orchestrations whose things a removal removes. */
 const ownStages = /^(deploy_node|cluster|remove_node|replace_node) /;
 
-/** Says what stays on the machine of a removed node, and how the machine can come back. */
+/** Names the things that stay on the machine of a removed node, and the commands that bring the machine back. */
 export const nodeRemains = defineAction({
   name: "node.remains",
   summary: "Says what stays on a removed node's machine, and the next commands.",
@@ -46,7 +46,7 @@ function placesOf({ disks }: NodeEntry, { found, wiped, unreachable, storageOnly
   return [...(unreachable ? [deployed] : nonBlankLines(found)), ...data];
 }
 
-/** What the project's own states made on the node, as far as the bastion's record knows. */
+/** The things that the project's own states made on the node, as far as the bastion's record knows. */
 function thingsOfStates(node: NodeEntry, { project }: ActionContext): readonly string[] {
   const kept = managedThings(project).read(node);
   const all = kept

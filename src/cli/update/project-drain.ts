@@ -7,7 +7,7 @@ import { fromProject } from "../project/project-cluster.ts";
 type Spec = { readonly spec: UpdateSpec };
 
 /**
- * The manifest with the drain of the project's kcore.yaml, if it enables a drain and names no hook of its own. The bastion signs what stands there then.
+ * The manifest with the drain of the project's kcore.yaml, if it enables a drain and names no hook of its own. The bastion signs the result.
  * @throws KcoreError as projectHooks
  */
 export function withProjectDrain<Manifest extends Spec>(manifest: Manifest, project: string | undefined): Manifest {

@@ -29,7 +29,7 @@ const Drain = z
     ...hookFields,
     kubernetes: Kubernetes.optional().describe("Instead: pods are evicted by Kubernetes' API, as their budgets allow."),
     timeoutSeconds: z.int().min(1).max(86_400).default(900).describe("The most seconds that each hook may take."),
-    onFailure: z.enum(["keep", "uncordon"]).default("keep").describe("What follows when a drain fails."),
+    onFailure: z.enum(["keep", "uncordon"]).default("keep").describe("Whether a failed drain is followed by uncordon."),
     after: Hook.optional().describe("Lets work come back to the node."),
     cordon: Hook.optional().describe("Lets no new work come to the node."),
     uncordon: Hook.optional().describe("Lets new work come to the node again."),
