@@ -26,6 +26,12 @@ const Args = z.strictObject({
     .describe("The controller still runs: it hands over what only it has; else writes that only it has are lost"),
   successor: z.string().default("").describe("The node that takes the place; it must have all roles of the node"),
   settle: z.number().min(0).max(600).default(60).describe("Seconds until another controller must be in step"),
+  knownFor: z
+    .number()
+    .min(0)
+    .max(600)
+    .default(30)
+    .describe("Seconds for which that controller must be registered: agents hear of it every 15 s"),
   reason: z.string().max(500).default("").describe("Kept with the removal of a controller that does not run"),
   port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names"),
 });
@@ -58,7 +64,7 @@ async function remove(args: Args, context: ActionContext, write: boolean): Promi
   if (controllers.length < 2 && !isReplaced) throw onlyController(node);
   if (!write) return { changed: !args.check, outputs: {} };
   const keeper = successor && isController(successor) ? successor.id : undefined;
-  if (args.running) await leave(node, { own, keeper, args, cluster, context });
+  if (args.running) await leave(node, { own, keeper, controllers, args, cluster, context });
   else {
     const others = asking.endpoints.filter((endpoint) => endpoint !== own.address);
     await askOnce({ ...asking, endpoints: others }, (client) =>
@@ -74,12 +80,16 @@ interface Leaving {
   readonly own: ControllerView;
   /** The id of the controller that must be in step; absent: any. */
   readonly keeper: string | undefined;
+  readonly controllers: readonly ControllerView[];
   readonly args: Args;
   readonly cluster: Context;
   readonly context: ActionContext;
 }
 
-async function leave(node: NodeEntry, { own, keeper, args, cluster, context }: Leaving): Promise<void> {
+async function leave(node: NodeEntry, { own, keeper, controllers, args, cluster, context }: Leaving): Promise<void> {
+  // An agent that knew the leaving controller alone would find no other one.
+  const isKnown = ({ registered }: ControllerView): boolean =>
+    Date.now() - Date.parse(registered) >= args.knownFor * 1000;
   const endpoints = [...new Set([controllerEndpoint(node.address, args.port), own.address])].filter(Boolean);
   const asking = { ...askingOf(cluster, context, endpoints), timeoutMs: 60_000 };
   try {
@@ -87,9 +97,10 @@ async function leave(node: NodeEntry, { own, keeper, args, cluster, context }: L
     const hasKeeper = async (): Promise<boolean> => {
       const { peers } = await askOnce(asking, (client) => client.call("ready", {}));
       const wanted = peers.filter(({ controllerId }) => keeper === undefined || controllerId === keeper);
+      const known = new Set(controllers.filter(isKnown).map(({ controllerId }) => controllerId));
       why =
         wanted.map(({ address, reason }) => `${address}: ${reason ?? "in step"}`).join("; ") || "it has no such peer";
-      return wanted.some(({ inStep }) => inStep);
+      return wanted.some(({ controllerId, inStep }) => inStep && known.has(controllerId));
     };
     if (!(await poll(hasKeeper, { everyMs: 500, limitMs: args.settle * 1000, signal: context.signal })))
       throw new KcoreError(

@@ -4,7 +4,7 @@ import { defineAction, type ActionContext, type ActionResult } from "#engine/orc
 import { managedThings } from "#engine/orchestrate/managed.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { diskName } from "#engine/step/disk-names.ts";
-import { nodeOf } from "./cluster-context.ts";
+import { isController, nodeOf } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -57,8 +57,10 @@ function thingsOfStates(node: NodeEntry, { project }: ActionContext): readonly s
   return [...names.slice(0, mostNamed), ...(more > 0 ? [`and ${more} more that states made`] : [])];
 }
 
-function nextFor({ name }: NodeEntry, { storageOnly, unreachable }: Args): string {
+function nextFor(node: NodeEntry, { storageOnly, unreachable }: Args): string {
+  const { name } = node;
   if (storageOnly) return `take the disks of ${name} out of the roster: the next deployment would mount them again`;
   const again = unreachable ? `if the machine is back, the same command without unreachable clears it; ` : "";
-  return `${again}${name} comes back with a new id: kcore roster adopt ${name}, then kcore orchestrate deploy_node ${name}`;
+  const others = isController(node) ? `other nodes forget it: kcore orchestrate deploy_node --on 'not ${name}'; ` : "";
+  return `${again}${others}${name} comes back with a new id: kcore roster adopt ${name}, then kcore orchestrate deploy_node ${name}`;
 }

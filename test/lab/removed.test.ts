@@ -1,19 +1,24 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import type { LabNode } from "#lab/lab.ts";
+import { eventually } from "#support/cluster.ts";
 import { on, openBastion, outputOf, type Bastion } from "#support/deploy.ts";
 import { ownLab, type OwnLab } from "#support/own-lab.ts";
 
 describe("remove_node on real nodes", () => {
   let lab: OwnLab;
   let bastion: Bastion;
+  let nodes: readonly LabNode[];
   let n2: LabNode;
 
   before(async () => {
     lab = await ownLab();
-    const nodes = await lab.up([
+    nodes = await lab.up([
       { name: "n1", kind: "debian", disks: [] },
       { name: "n2", kind: "debian", disks: ["64M"] },
+      { name: "n3", kind: "debian", disks: [] },
     ]);
     n2 = nodes[1] as LabNode;
     bastion = await openBastion({ "roster/lab.yaml": await lab.roster() }, { cluster: true });
@@ -47,5 +52,26 @@ describe("remove_node on real nodes", () => {
     const back = await bastion.deploy("n2");
     expect(back.code, outputOf(back)).to.equal(0);
     expect((await names()).toSorted()).to.deep.equal(["n1", "n2"]);
+  });
+
+  it("replaces the only controller: the new one is in step before the old one leaves, and agents follow", async () => {
+    const replace = () =>
+      bastion.kcore("orchestrate replace_node n3 --set old=n1 --passphrase-file passphrase --yes".split(" "));
+    const refused = await replace();
+    expect(outputOf(refused)).to.contain("NODE_NOT_REPLACED");
+    const worker = /( {2}n3:\n(?: {4}.*\n)*? {4}roles: )\[worker\]/;
+    const present = await readFile(join(bastion.project, "roster/lab.yaml"), "utf8");
+    expect(present).to.match(worker);
+    await bastion.write({ "roster/lab.yaml": present.replace(worker, "$1[controller]") });
+    const done = await replace();
+    expect(done.code, outputOf(done)).to.equal(0);
+    await bastion.does("health");
+    expect((await names()).toSorted()).to.deep.equal(["n2", "n3"]);
+    expect(await on(nodes[0] as LabNode, "systemctl is-active kcore-controller || true")).to.equal("inactive");
+    const seen = async () =>
+      (JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[]).every(
+        ({ status }) => status === "ready",
+      );
+    await eventually(seen);
   });
 });

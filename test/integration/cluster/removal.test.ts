@@ -5,6 +5,7 @@ import { ClusterSite } from "#support/cluster-site.ts";
 import { eventually } from "#support/cluster.ts";
 import { refusalCodeOf } from "#support/controllers.ts";
 import type { CommandEnd } from "#support/kcore.ts";
+import { KubeStandIn } from "#support/kube-stand-in.ts";
 import { startTargets, type Targets } from "#support/targets.ts";
 
 /** A state that waits while the file `block-NAME` exists, and then notes its name; nothing of this machine is changed. */
@@ -41,7 +42,10 @@ describe("a node is taken out", () => {
   leave: { command: '${command(folder, "leave")}' }
 ${more}`;
   const remove = (name: string, ...more: readonly string[]) => [
-    ...["orchestrate", "remove_node", name, "--yes"],
+    "orchestrate",
+    "remove_node",
+    name,
+    "--yes",
     ...more.flatMap((value) => ["--set", value]),
   ];
   const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.start(...words).ended;
@@ -166,6 +170,29 @@ ${more}`;
     expect(log()).to.equal("stop\n");
     const missing = await kcore("node", "cordon", "n10");
     expect(missing.stderr).to.contain("HOOK_MISSING");
+  });
+
+  it("node drain and cordon ask Kubernetes where kcore.yaml names a kubeconfig", async () => {
+    await enroll("n11");
+    const kube = await KubeStandIn.start();
+    try {
+      const conditions = [{ type: "Ready", status: "True" }];
+      const node = { metadata: { name: "n11" }, spec: { unschedulable: true }, status: { conditions } };
+      kube.answer = ({ path }) => ({ body: path.includes("/pods") ? { items: [] } : node });
+      site.project.write({
+        "project/kubeconfig": kube.kubeconfig(),
+        "project/kcore.yaml": "drain: { kubernetes: { kubeconfig: kubeconfig }, onFailure: uncordon }\n",
+      });
+      expect((await kcore("node", "cordon", "n11")).code).to.equal(0);
+      expect(kube.asked.map(({ method }) => method)).to.deep.equal(["GET", "GET"]);
+      expect((await kcore("node", "drain", "n11")).code).to.equal(0);
+      expect(kube.asked.some(({ path }) => path.includes("fieldSelector=spec.nodeName"))).to.equal(true);
+      expect((await kcore("node", "undrain", "n11")).code).to.equal(0);
+      const { body = "" } = kube.asked.find(({ method }) => method === "PATCH") ?? {};
+      expect(JSON.parse(body)).to.deep.include({ spec: { unschedulable: null } });
+    } finally {
+      await kube.stop();
+    }
   });
 
   it("a controller leaves when another one is in step, a dead one is removed, and the last one stays", async () => {
