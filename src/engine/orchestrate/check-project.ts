@@ -63,6 +63,9 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   const hooks = problems.attempt(() => projectHooks(project, trust)) ?? [];
   const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check", hooks };
 
+  const listed = new Set(states.list().map(({ name }) => name));
+  for (const { kind, state } of hooks)
+    if (kind === "state" && !listed.has(state)) problems.attempt(() => states.load(state));
   const names = states.list().filter(({ origin, name }) => origin === "project" && (only?.states.has(name) ?? true));
   const checker = new StateChecker(states, {
     nodes: roster?.nodes ?? new Unknown("the roster"),

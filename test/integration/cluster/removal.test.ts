@@ -124,6 +124,11 @@ ${more}`;
 
   it("a removal that is over is left alone, and its last words lead back", async () => {
     const id = await enroll("n7");
+    const dry = await kcore(...remove("n7", "from_roster=true"), "--dry-run");
+    expect(dry.code, dry.stdout + dry.stderr).to.equal(0);
+    expect(log() + hooks()).to.equal("");
+    expect(readFileSync(rosterFile(), "utf8")).to.contain("n7:");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
     expect((await kcore(...remove("n7"))).code).to.equal(0);
     const { code, stdout } = await kcore(...remove("n7", "from_roster=true"), "--verbose");
     expect(code, stdout).to.equal(0);
