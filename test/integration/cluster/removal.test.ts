@@ -17,10 +17,10 @@ ${params}steps:
     unless: grep -qx ${name} ${folder}/log
     command.run: { cmd: "echo ${name} >>${folder}/log" }
 `;
-const left = `description: A stand-in for the list of what stays
+const left = (folder: string): string => `description: A stand-in for the list of things that stay
 steps:
   - id: left
-    command.run: { cmd: "echo /nix/store", check: true }
+    command.run: { cmd: "touch ${folder}/at-left; while [ -e ${folder}/block-left ]; do sleep 0.02; done; echo /nix/store", check: true }
     register: left
 `;
 const command = (folder: string, name: string): string =>
@@ -60,7 +60,7 @@ ${more}`;
       "project/states/kcore/unmounted.yaml": noted(folder, "unmount", close),
       "project/states/kcore/removed.yaml": noted(folder, "machine"),
       "project/states/kcore/disks-wiped.yaml": noted(folder, "wipe"),
-      "project/states/kcore/left.yaml": left,
+      "project/states/kcore/left.yaml": left(folder),
       "project/kcore.yaml": drainOf(),
     });
   });
@@ -85,6 +85,17 @@ ${more}`;
     return id;
   }
 
+  /** Starts a run, kills its process while it is at a place, and lets the place go on. */
+  async function killAt(place: string, words: readonly string[]): Promise<void> {
+    rmSync(join(folder, `at-${place}`), { force: true });
+    writeFileSync(join(folder, `block-${place}`), "");
+    const killed = site.start(...words);
+    await eventually(() => existsSync(join(folder, `at-${place}`)));
+    process.kill(await site.project.driver(), "SIGKILL");
+    await killed.ended;
+    rmSync(join(folder, `block-${place}`));
+  }
+
   async function expectGone(id: string, name: string): Promise<void> {
     const { operator } = site.at(0);
     expect(await refusalCodeOf(operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
@@ -96,24 +107,18 @@ ${more}`;
     expect(readFileSync(rosterFile(), "utf8")).to.equal("nodes:\n  # stays\n  other: { address: 192.0.2.9 }\n");
   }
 
-  const places = ["drain", "storage", "leave", "stop", "unmount", "machine"];
+  const places = ["drain", "storage", "leave", "stop", "unmount", "machine", "left"];
   for (const [index, place] of places.entries())
     for (const way of ["resumed", "begun anew"] as const)
       it(`killed at ${place} and ${way}, the removal comes to the same end`, async () => {
         const name = `n${index}${way === "resumed" ? "r" : "a"}`;
         const id = await enroll(name);
-        rmSync(join(folder, `at-${place}`), { force: true });
-        writeFileSync(join(folder, `block-${place}`), "");
-        const killed = site.start(...remove(name, "from_roster=true"));
-        await eventually(() => existsSync(join(folder, `at-${place}`)));
-        process.kill(await site.project.driver(), "SIGKILL");
-        await killed.ended;
-        const isForgotten = ["unmount", "machine"].includes(place);
+        await killAt(place, remove(name, "from_roster=true"));
+        const isForgotten = ["unmount", "machine", "left"].includes(place);
         const code = await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }));
         expect(code, "the cluster forgets the node before its keys go").to.equal(
           isForgotten ? "NODE_REMOVED" : "allowed",
         );
-        rmSync(join(folder, `block-${place}`));
         if (way === "begun anew") await kcore("node", "unlock", name, "--yes");
         const words = way === "resumed" ? ["runs", "resume", "last"] : remove(name, "from_roster=true");
         const { code: exit, stdout, stderr } = await kcore(...words);
@@ -212,6 +217,9 @@ ${more}`;
     await enroll("c1", "roles: [controller]", site.at(1).id);
     const swapped = await kcore("orchestrate", "replace_node", "other", "--set", "old=c1", "--dry-run");
     expect(swapped.stdout + swapped.stderr).to.contain("NODE_NOT_REPLACED");
+    await killAt("stop", remove("c1"));
+    expect((await members()).length, "it has left before it stops").to.equal(2);
+    await kcore("node", "unlock", "c1", "--yes");
     const leaving = await removedAt(1);
     expect(leaving.code, leaving.stdout + leaving.stderr).to.equal(0);
     await eventually(async () => (await members()).length === 2);
