@@ -77,7 +77,7 @@ export const commandTable: readonly CommandEntry[] = [
   entry("describe", "Show everything about one node, controller …", async () =>
     (await import("./get/describe-command.ts")).describeCommand(),
   ),
-  entry("node", "The cluster's nodes: approve, reject, label, taint, remove", async () =>
+  entry("node", "The cluster's nodes: approve, label, drain, remove", async () =>
     (await import("./node/node-command.ts")).nodeCommand(),
   ),
   entry("conflict", "Resolve concurrent edits of the same thing", async () =>

@@ -135,8 +135,9 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const issued = new Date(parts.clock()).toISOString();
       const { role, id, spki } = record;
       const by = byOf(caller);
-      if (role === "node" && records.replica.stands(keys.node(id).removed)) throw refusalOfRemoved(id);
-      if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
+      const isRemoved = role !== "operator" && records.replica.stands(keys.node(id).removed);
+      if (role === "node" && isRemoved) throw refusalOfRemoved(id);
+      if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id }, isRemoved);
       // Recording a node's new key revokes its former keys at once: they may be stolen.
       const former =
         role === "node" && !certificates.isRecorded(spki, role, id)

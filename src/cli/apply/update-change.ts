@@ -5,13 +5,15 @@ import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
 import { nextSteps } from "../update/draw-update.ts";
 import type { UpdateManifest } from "../update/ask-updates.ts";
+import { withProjectDrain } from "../update/project-drain.ts";
 import { prepareUpdate, blockerProblems, submitUpdate, type PreparedUpdate } from "../update/submit-update.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { type ApplyFlags, differingFields, type ManifestChange } from "./change.ts";
 
 /** Plans a `ClusterUpdate`: an update as by `kcore update cluster apply`. @throws KcoreError as prepareUpdate */
-export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<ManifestChange> {
+export async function planClusterUpdate(given: UpdateManifest, flags: ApplyFlags): Promise<ManifestChange> {
   const { bundle, passphraseFile, result } = flags;
+  const manifest = withProjectDrain(given, flags.project);
   const cluster = await openCluster(flags);
   const prepared = await prepareUpdate(cluster, manifest, { tasks: shownTasks(result), ...omitUndefined({ bundle }) });
   const { plan, draft, present } = prepared;

@@ -10,6 +10,7 @@ import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
 import { changeNodes, nodeTitle, findNodes } from "./find-node.ts";
 import { requireYes } from "../terminal/ask-operator.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
+import { addNodeWork } from "./work-commands.ts";
 
 /** `kcore node …`. */
 export function nodeCommand(): Command {
@@ -17,6 +18,7 @@ export function nodeCommand(): Command {
   addNodeInstall(node);
   addNodeHardware(node);
   addNodeChanges(node);
+  addNodeWork(node);
   addProjectOption(node.command("unlock <target>"))
     .description("Free nodes that a finished or dead run still holds; says whose run it is, and asks")
     .option("--yes", "do not ask")
@@ -67,7 +69,7 @@ export function addNodeChanges(node: Command): void {
     .option("--yes", "do not ask")
     .addHelpText(
       "after",
-      "\nExamples:\n  kcore node remove n1\n  kcore node remove 6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11 --yes",
+      "\nExamples:\n  kcore node remove n1\n  kcore node remove 6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11 --yes\n\nThis tells the cluster alone. The whole removal, with work, controller and machine: kcore orchestrate remove_node NODE",
     )
     .action(remove);
 }
@@ -123,7 +125,11 @@ async function remove(words: readonly string[], { reason, yes = false, ...flags 
     process.stdout.write(`${nodeTitle(node)} removed\n`);
   }
   process.stdout.write(
-    "next: take them out of the roster, or let them come back with their data: kcore roster adopt NODE\n",
+    [
+      "on its machine all stays: agent, units, runtime, mounts, keys; to clear it: kcore orchestrate remove_node NODE",
+      "next: take them out of the roster, or let them come back with their data: kcore roster adopt NODE",
+      "",
+    ].join("\n"),
   );
 }
 

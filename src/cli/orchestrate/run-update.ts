@@ -30,7 +30,7 @@ export interface UpdateFlags extends RunFlags, ViewFlags {
  * exit code of the run. @throws KcoreError USAGE, TARGET_EMPTY, UPDATE_INVALID, and as bundleFor
  */
 export async function runUpdate({ filename = [], bundle, rollback = false, ...flags }: UpdateFlags): Promise<number> {
-  const manifest = await readOnlyUpdate(filename);
+  const manifest = await readOnlyUpdate(filename, flags.project);
   const { nodes } = ownRoster(findProject(flags.project));
   const found = await bundleFor(manifest, bundle, shownTasks(flags.output));
   const params = {
@@ -67,8 +67,8 @@ function rolloutNode({ id, name, dc, labels, roles }: NodeEntry): RolloutNode {
   return { id, hostname: name, dc, labels, isController, isApproved: true, isReady: true, version: "" };
 }
 
-async function readOnlyUpdate(files: readonly string[]): Promise<UpdateManifest> {
-  const [manifest, second] = await readUpdateManifests(files);
+async function readOnlyUpdate(files: readonly string[], project: string | undefined): Promise<UpdateManifest> {
+  const [manifest, second] = await readUpdateManifests(files, project);
   if (manifest && !second) return manifest;
   throw new KcoreError({
     code: "USAGE",

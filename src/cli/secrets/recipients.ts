@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { removeEntry, setValue } from "#engine/roster/edit.ts";
+import { setValue } from "#engine/roster/edit.ts";
+import { removeEntry } from "#engine/roster/remove.ts";
 import { identityFile, readIdentities } from "#engine/encrypted-values/identities.ts";
 import { RECIPIENTS, recipientsIn } from "#engine/encrypted-values/recipients.ts";
 import { parseSource } from "#engine/yaml/parse.ts";

@@ -42,7 +42,7 @@ export async function planUpdates(
   const plans: UpdatePlan[] = [];
   const tasks = shownTasks(output);
   if (name !== undefined) plans.push(await planOfPresent(cluster, name, again));
-  for (const manifest of await readUpdateManifests(filename))
+  for (const manifest of await readUpdateManifests(filename, flags.project))
     plans.push((await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) })).plan);
   const draw = (wide: boolean): string =>
     plans.map((plan) => drawUpdatePlan(plan, { wide, now: Date.now() })).join("\n");
@@ -57,7 +57,7 @@ export async function applyUpdates({
   output,
   ...flags
 }: ApplyUpdateFlags): Promise<void> {
-  const manifests = await readUpdateManifests(filename);
+  const manifests = await readUpdateManifests(filename, flags.project);
   const [first, second] = manifests;
   if (!first || (watch && second))
     throw new KcoreError({

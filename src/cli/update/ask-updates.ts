@@ -7,6 +7,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { runTasks } from "#base/tasks.ts";
 import { readManifestFiles } from "#manifests/read-manifest-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
+import { withProjectDrain } from "./project-drain.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 
 const updateCodes = [
@@ -79,11 +80,14 @@ export interface NameFlags {
   readonly filename?: readonly string[] | undefined;
 }
 
-/** The updates of files, `-` for standard input. @throws KcoreError USAGE, and the problems of the manifests */
-export async function readUpdateManifests(files: readonly string[]): Promise<readonly UpdateManifest[]> {
+/** The updates of files, `-` for standard input, with the drain of the project. @throws KcoreError USAGE, and the problems of the manifests and of kcore.yaml */
+export async function readUpdateManifests(
+  files: readonly string[],
+  project: string | undefined,
+): Promise<readonly UpdateManifest[]> {
   const manifests = await readManifestFiles(files, runTasks);
   return manifests.map((manifest) => {
-    if (manifest.kind === "ClusterUpdate") return manifest;
+    if (manifest.kind === "ClusterUpdate") return withProjectDrain(manifest, project);
     throw new KcoreError({
       code: "USAGE",
       message: `a ${manifest.kind} is no ClusterUpdate`,
@@ -98,7 +102,7 @@ export async function updateNameOf(name: string | undefined, { filename = [] }: 
   const named = name === undefined ? [] : [name];
   const all = [
     ...named,
-    ...(filename.length > 0 ? (await readUpdateManifests(filename)).map((update) => update.name) : []),
+    ...(filename.length > 0 ? (await readUpdateManifests(filename, undefined)).map((update) => update.name) : []),
   ];
   const [only] = all;
   if (only !== undefined && all.length === 1) return only;

@@ -129,7 +129,7 @@ export function manageControllers(options: ClusterControllersOptions) {
       { spki, next, address, dc: where }: z.output<typeof ControllerRegistration>,
     ): Promise<WriteResult> {
       if (certificates.isRevoked(spki) || (next !== undefined && certificates.isRevoked(next))) {
-        throw revokedKey(409, { role: "controller", id });
+        throw revokedKey(409, { role: "controller", id }, records.replica.stands(keys.node(id).removed));
       }
       const key = keys.controller(id).auth;
       const at = authOf(id)?.value.at ?? new Date(clock()).toISOString();

@@ -63,7 +63,8 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
   /** The reason why a connection of this caller must be cut; undefined if it may stay. */
   const refusalOf = (caller: CheckedCaller): Refused | undefined => {
     if (certificates.isRevoked(caller.key)) {
-      const isRemoved = caller.identity.role === "node" && records.replica.stands(keys.node(caller.id).removed);
+      // A controller has its node's id.
+      const isRemoved = caller.identity.role !== "operator" && records.replica.stands(keys.node(caller.id).removed);
       return revokedKey(403, caller.identity, isRemoved);
     }
     switch (caller.identity.role) {

@@ -15,7 +15,8 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
  * ```
  * Checks all disks of a deployment before it wipes the first one. Each must be blank, have a table that kcore made, or
  * hold data that was granted by name (requirement F-18) and is wiped. The step is for a live system: an installed system
- * may use disks, and no grant overrides use. kcore's own tables are left to `disk.partitioned`.
+ * may use disks, and no grant overrides use. kcore's own tables are left to `disk.partitioned`; with `own: true` they are
+ * contents as any other.
  */
 export const diskCleared = defineModule({
   name: "disk.cleared",
@@ -27,11 +28,18 @@ export const diskCleared = defineModule({
       .min(1)
       .max(256)
       .describe("The disks, by serial, wwn, byId, busPath, model or size; entries of the roster's disks fit."),
+    own: z
+      .boolean()
+      .default(false)
+      .describe("Wipe kcore's own tables and their contents, too; they need a grant as well."),
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_HAS_DATA", "DISK_IN_USE", "DISK_NOT_FOUND", "DISK_NOT_SAVED"],
-  step: ({ disks }, context) => {
+  step: ({ disks, own }, context) => {
     const resources = disks.map((disk) => ({ is: "disk", name: diskName(disk).value }) as const);
-    const ifForeign = (body: Sh) => sh`is_ours "$3" || {
+    const ifForeign = (body: Sh) =>
+      own
+        ? body
+        : sh`is_ours "$3" || {
   ${body}
 }`;
     // Runs `body` for a foreign disk that is not blank, after the checks that the disk is not in use and was granted.
@@ -39,7 +47,7 @@ export const diskCleared = defineModule({
       ifForeign(sh`found=$(all_contents)
   [ -n "$found" ] || return 0
   judge_use
-  judge_contents "$2"
+  judge_contents "$2"${own ? sh` ''` : sh``}
   ${body}`);
     return {
       effects: { writes: resources, reads: resources },

@@ -19,6 +19,7 @@ import { parseShell } from "./parse-shell.ts";
 import type { StageSource } from "./stage-source.ts";
 import { listOrchestrations, loadOrchestration } from "./load-orchestration.ts";
 import { readNotices } from "./notices.ts";
+import { projectHooks } from "./project-hooks.ts";
 
 export interface CheckOptions extends Omit<CatalogueDependencies, "readSecret"> {
   readonly modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>;
@@ -59,8 +60,12 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   problems.add(...rosterProblems.list.filter(({ code }) => unasked.length === 0 || !codesOfOtherFiles.has(code)));
   problems.attempt(() => readNotices(project, trust));
   const states = statesOf(options);
-  const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check" };
+  const hooks = problems.attempt(() => projectHooks(project, trust)) ?? [];
+  const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check", hooks };
 
+  const listed = new Set(states.list().map(({ name }) => name));
+  for (const { kind, state } of hooks)
+    if (kind === "state" && !listed.has(state)) problems.attempt(() => states.load(state));
   const names = states.list().filter(({ origin, name }) => origin === "project" && (only?.states.has(name) ?? true));
   const checker = new StateChecker(states, {
     nodes: roster?.nodes ?? new Unknown("the roster"),

@@ -7,6 +7,7 @@ import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./run-types.ts";
 import { preparePlan } from "./prepare.ts";
+import { projectHooks } from "./project-hooks.ts";
 
 /**
  * Executes a request from its input to its last event: reads roster, orchestration and states, checks all of them,
@@ -24,12 +25,14 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
 }
 
 /** `run` in expressions. A resumed run keeps its challenge and its start time, so that it renders the same texts. */
-function runScope({ runId, nonce, now, revision, earlier }: RunDependencies): Readonly<Record<string, unknown>> {
+function runScope(deps: RunDependencies): Readonly<Record<string, unknown>> {
+  const { runId, nonce, now, revision, earlier, project, trust } = deps;
   const began = earlier.find(({ type }) => type === "run.started")?.at ?? now();
   return {
     id: runId,
     challenge: challengeOf(nonce),
     time: new Date(began).toISOString(),
     revision: revision ?? null,
+    hooks: projectHooks(project, trust),
   };
 }

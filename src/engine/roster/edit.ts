@@ -8,7 +8,7 @@ import { isNothing, type RosterText } from "./roster-files.ts";
 import { asFlow, asKey, type Plain } from "./flow-yaml.ts";
 
 /** A change of the text: `text` replaces the characters from `start` to `end`. */
-interface Splice {
+export interface Splice {
   readonly start: number;
   readonly end: number;
   readonly text: string;
@@ -51,7 +51,8 @@ export function setNodeFields({ file, text }: RosterText, name: string, fields: 
   }, text);
 }
 
-function nodeEntryOf(root: SourceNode, name: string): SourceEntry | undefined {
+/** The entry of a node; undefined if the file has no such node. */
+export function nodeEntryOf(root: SourceNode, name: string): SourceEntry | undefined {
   const nodes = root.kind === "map" ? root.get("nodes") : undefined;
   return nodes?.kind === "map" ? nodes.entries.get(name) : undefined;
 }
@@ -199,18 +200,6 @@ function scalarSplice({ start, end, source, file }: SourceScalar, value: Plain, 
   return { start, end: end - lineBreak.length, text };
 }
 
-/** The text without the line of this top-level key, whose value is a scalar; every other line stays. @throws KcoreError ROSTER_EDIT */
-export function removeEntry(source: RosterText, key: string): string {
-  const root = read(source);
-  const entry = root.kind === "map" ? root.entries.get(key) : undefined;
-  if (root.kind !== "map" || root.flow || entry?.value.kind !== "scalar") throw notByLines(root);
-  const { start, text: line } = entry.file.lineAt(entry.start);
-  const end = start + line.length;
-  const lineBreak = /^\r?\n/.exec(source.text.slice(end))?.[0] ?? "";
-  const { [key]: _, ...others } = plainOf(root) as Record<string, unknown>;
-  return verified(source, root, [{ start, end: end + lineBreak.length, text: "" }], others);
-}
-
 function intoFlow(map: SourceMap, written: string, blank: string): Splice {
   const last = [...map.entries.values()].at(-1);
   if (last !== undefined) return { start: endOf(last), end: endOf(last), text: `, ${written}` };
@@ -244,7 +233,7 @@ function indentBelow({ keyAt }: SourceEntry): string {
 }
 
 /** The end of an entry's last and deepest value. */
-function endOf(entry: SourceEntry): number {
+export function endOf(entry: SourceEntry): number {
   const { value } = entry;
   if (!isWithin(entry, value) || value.end === value.start) return endOfLineValue(entry);
   if (value.kind === "scalar" || /[[{]/.test(entry.file.text[value.start] ?? "")) return value.end;
@@ -259,21 +248,28 @@ function endOfLineValue({ file, end }: SourceEntry): number {
   return end + found.trimEnd().length;
 }
 
-function afterColon(text: string, { end }: SourceEntry): number {
+/** The place behind the colon of an entry's key. */
+export function afterColon(text: string, { end }: SourceEntry): number {
   return text.indexOf(":", end) + 1;
 }
 
 /** Whether a value was written here, and not at an anchor above. */
-function isWithin({ start }: SourceEntry, value: SourceNode): boolean {
+export function isWithin({ start }: SourceEntry, value: SourceNode): boolean {
   return value.start > start;
 }
 
-function read({ file, text }: RosterText): SourceNode {
+/** The parsed text of a roster file. */
+export function read({ file, text }: RosterText): SourceNode {
   return parseSource(file, text, { maxBytes: MAX_ROSTER_BYTES });
 }
 
 /** The edited text; refuses an edit whose result does not mean exactly the wanted value. */
-function verified({ file, text }: RosterText, root: SourceNode, splices: readonly Splice[], wanted: unknown): string {
+export function verified(
+  { file, text }: RosterText,
+  root: SourceNode,
+  splices: readonly Splice[],
+  wanted: unknown,
+): string {
   const edited = [...splices]
     .sort((a, b) => b.start - a.start)
     .reduce((whole, { start, end, text: by }) => whole.slice(0, start) + by + whole.slice(end), text);
@@ -283,11 +279,13 @@ function verified({ file, text }: RosterText, root: SourceNode, splices: readonl
   return edited;
 }
 
-function notByLines(root: SourceNode): KcoreError {
+/** The refusal of an edit by lines. */
+export function notByLines(root: SourceNode): KcoreError {
   return cannotEdit(root, "the place is written in a way that cannot be edited line by line");
 }
 
-function cannotEdit({ at }: Pick<SourceNode, "at">, why: string): KcoreError {
+/** The refusal of an edit. */
+export function cannotEdit({ at }: Pick<SourceNode, "at">, why: string): KcoreError {
   return new KcoreError({
     code: "ROSTER_EDIT",
     message: `the roster cannot be edited here: ${why}`,

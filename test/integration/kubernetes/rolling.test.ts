@@ -69,6 +69,26 @@ describeWithKube("a rolling deployment of a Kubernetes cluster's nodes", (kube) 
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"))
       .join("\n");
 
+  it("kcore node drain and its like ask Kubernetes as kcore.yaml says; a drain that fails uncordons", async () => {
+    project.write({
+      "project/kcore.yaml":
+        "drain: { kubernetes: { kubeconfig: kubeconfig }, timeoutSeconds: 30, onFailure: uncordon }\n",
+    });
+    await pod("a", "n1");
+    const does = async (...words: readonly string[]): Promise<number | null> =>
+      (await project.kcore("node", ...words)).code;
+    expect(await does("drain", "n1")).to.equal(0);
+    expect((await kube().get("/api/v1/namespaces/default/pods")).items).to.deep.equal([]);
+    expect([await isCordoned("n1"), await isCordoned("n2")]).to.deep.equal([true, false]);
+    expect(await does("uncordon", "n1")).to.equal(0);
+    expect(await does("cordon", "n2")).to.equal(0);
+    expect([await isCordoned("n1"), await isCordoned("n2")]).to.deep.equal([false, true]);
+    // No controller would start this pod elsewhere.
+    await pod("b", "n2", { ownerReferences: [] });
+    expect(await does("drain", "n2")).to.equal(1);
+    expect(await isCordoned("n2")).to.equal(false);
+  });
+
   it("drains, configures and uncordons each node before the next, in the order of its dry run", async () => {
     await pod("a", "n1");
     await pod("b", "n2");

@@ -11,6 +11,7 @@ import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { readNotices } from "#engine/orchestrate/notices.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
+import { projectHooks } from "#engine/orchestrate/project-hooks.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import { mapValues } from "#engine/yaml/node.ts";
@@ -47,6 +48,7 @@ function kindOf(example: unknown): string {
   const keys = Object.keys(example as object);
   if (keys.includes("jobs") || keys.includes("workflow")) return "pipeline";
   if (keys.includes("kind")) return "manifest";
+  if (keys.includes("drain")) return "project";
   if (keys.includes("stages")) return "orchestration";
   if (keys.includes("probe")) return "module";
   if (keys.includes("steps")) return "state";
@@ -72,6 +74,10 @@ const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   },
   notices: async (text) => {
     await Promise.resolve(inProject({ "notify.yaml": text }, (project) => readNotices(project, undefined)));
+  },
+  project: async (text) => {
+    const hooks = inProject({ "kcore.yaml": text }, (project) => projectHooks(project));
+    await Promise.resolve(expect(hooks.length).to.be.above(3));
   },
   module: async (text) => {
     const { module, example } = readOwnModule("site.example", parseSource("module.yaml", text));
@@ -206,6 +212,7 @@ describe("the examples of README and docs", () => {
       ["roster", "nodes:\n  n1: { adress: 192.0.2.1 }\n"],
       ["orchestration", 'stages:\n  - { id: drain, run: lb.drain, each: "*" }\n'],
       ["manifest", "kind: Nodes\n"],
+      ["project", "drain: {}\n"],
       ["step", "package.installed: {}\n"],
       ["module", "summary: x\nprobe: fact a 1\n"],
       ["pipeline", "jobs: {}\n"],

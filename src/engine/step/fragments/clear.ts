@@ -18,11 +18,11 @@ judge_use() {
   [ -n "$users" ] || judge_open
   [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$(about_disk "$disk_name")$K_NL$users\${found:+$K_NL$found}\${differ-}"
 }
-# judge_contents NAME: sets found and, unless the disk is blank, grant; refuses contents without a grant.
+# judge_contents NAME [MADE]: sets found and, unless the disk is blank, grant; refuses contents without a grant. MADE is the refusal's word on their maker.
 judge_contents() {
   found=$(all_contents)
   [ -z "$found" ] || is_granted "$disk_name" "$1" "$mark" "$found" "$disk_name" ||
-    refuse DISK_HAS_DATA "$describe holds data that kcore did not make; if it may go: --grant $grant$K_NL$(about_disk "$disk_name")$K_NL$found"
+    refuse DISK_HAS_DATA "$describe holds data\${2- that kcore did not make}; if it may go: --grant $grant$K_NL$(about_disk "$disk_name")$K_NL$found"
 }
 note_wipe() { note "$(about_disk "$disk_name"): wiped, as granted, with $(printf '%s\n' "$1" | sed -e '/^$/d' | tr '\n' ';')"; }
 # zero FIRST COUNT: overwrites COUNT blocks of 4 KiB with zeros, from block FIRST on.

@@ -108,4 +108,21 @@ describe("the disks of a deployment (F-18)", () => {
       execFileSync("umount", [place]);
     }
   });
+
+  it("lose a table that kcore made with own: true, by a grant alone", async () => {
+    const step = stepOf(diskCleared, { disks: [{ byId: first.byId }], own: true });
+    const [, guid = ""] =
+      /each_disk \S+ \S+ '?([0-9a-f-]{36})/.exec(
+        String(stepOf(diskCleared, { disks: [{ byId: first.byId }] }).probe),
+      ) ?? [];
+    execFileSync("sgdisk", ["-o", "-U", guid, "-n1:0:+4M", first.device]);
+    const runOwn = (granted: readonly string[]) => runStepOn("dash", step, { stateDir: folder.path, granted });
+    const before = sums();
+    const refused = await runOwn([]);
+    expect([refused.problem?.code, sums()]).to.deep.equal(["DISK_HAS_DATA", before]);
+    expect(refused.problem?.message).to.contain("holds data; if it may go");
+    expect((await runOwn([grantOf(refused)])).outcome).to.equal("changed");
+    expect(spawnSync("blkid", ["-p", first.device], { encoding: "utf8" }).stdout).to.equal("");
+    expect((await runOwn([])).outcome).to.equal("ok");
+  });
 });

@@ -18,7 +18,12 @@ describe("the registered keys", () => {
     const value = { spki, role, id, issuer: "1", notAfter: "2030-01-01T00:00:00.000Z", issued: "", by: "operator ann" };
     return records.put([certificates.changeToRecord(serial, value)]);
   };
-  const reasonOf = (name: "getNode" | "listNodes", role: "node" | "operator", id: string, key: string): string => {
+  const refusalOf = (
+    name: "getNode" | "listNodes" | "replicate",
+    role: "controller" | "node" | "operator",
+    id: string,
+    key: string,
+  ): Refused | undefined => {
     const access = checkAccess({
       records,
       certificates,
@@ -29,12 +34,13 @@ describe("the registered keys", () => {
     });
     try {
       access.check(name, { identity: { cluster: "lab", role, id }, id, key }, id);
-      return "allowed";
+      return undefined;
     } catch (error) {
-      if (error instanceof Refused) return error.code;
+      if (error instanceof Refused) return error;
       throw error;
     }
   };
+  const reasonOf = (...caller: Parameters<typeof refusalOf>): string => refusalOf(...caller)?.code ?? "allowed";
 
   beforeEach(() => {
     records = openRecords(memoryReplica(() => now));
@@ -75,6 +81,19 @@ describe("the registered keys", () => {
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("allowed");
     await records.put([{ key: keys.node("a").removed, value: { at: "", by: "operator ann", reason: "" } }]);
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("NODE_REMOVED");
+  });
+
+  it("a revoked key of a removed node or its controller leads to roster adopt, any other to a new key", async () => {
+    for (const spki of [key1, key2]) await certificates.revoke({ spki, reason: "", by: "operator ann" });
+    expect(refusalOf("getNode", "node", "a", key1)?.hint).to.contain("node.key");
+    await records.put([{ key: keys.node("a").removed, value: { at: "", by: "operator ann", reason: "" } }]);
+    for (const [name, role, key] of [
+      ["getNode", "node", key1],
+      ["replicate", "controller", key2],
+    ] as const) {
+      expect(reasonOf(name, role, "a", key)).to.equal("KEY_REVOKED");
+      expect(refusalOf(name, role, "a", key)?.hint).to.contain("kcore roster adopt NODE");
+    }
   });
 
   it("S-10: a new node's key needs a record once an operator is recorded", async () => {

@@ -36,6 +36,16 @@ describe("checkProject", () => {
     expect(orchestrations).to.include("deploy_node");
   });
 
+  it("reports a hook of kcore.yaml whose state is not there, or that is none", async () => {
+    const codes = async (text: string): Promise<readonly string[]> =>
+      (
+        await check({ "kcore.yaml": text, "states/emptied.yaml": steps("{ id: x, file.absent: { path: /x } }") })
+      ).problems.map(({ code }) => code);
+    expect(await codes("drain: { state: emptied, after: { state: kcore/stopped } }\n")).to.deep.equal([]);
+    expect(await codes("drain: { state: emptid }\n")).to.deep.equal(["STATE_NOT_FOUND"]);
+    expect(await codes("drain: {}\n")).to.have.length(1);
+  });
+
   it("reports all problems of all files at once, ordered by place", async () => {
     const found = await placesIn({
       "roster/r.yaml": `${roster}  n3: { adress: 192.0.2.3 }\n`,

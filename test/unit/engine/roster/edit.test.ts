@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
 import { keysOfPath, scalarsOf, valueAt } from "#engine/encrypted-values/places.ts";
-import { addNode, removeEntry, replaceScalars, setNodeFields, setValue } from "#engine/roster/edit.ts";
+import { addNode, replaceScalars, setNodeFields, setValue } from "#engine/roster/edit.ts";
+import { removeEntry, removeNode } from "#engine/roster/remove.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { problemsIn } from "#support/problems.ts";
@@ -270,5 +271,33 @@ describe("replaceScalars and removeEntry", () => {
     expect(removeEntry({ file, text: "a: x" }, "a")).to.equal("");
     for (const text of ["{ a: x, b: y }\n", "a:\n  x: 1\nb: y\n", "b: y\n"])
       expect(problemsIn(() => removeEntry({ file, text }, "a"))[0]).to.contain("ROSTER_EDIT");
+  });
+});
+
+describe("removeNode", () => {
+  const without = (text: string, name = "b", at = file): string | undefined => removeNode({ file: at, text }, name);
+
+  it("takes out exactly the node's own lines", () => {
+    const text =
+      "nodes:\n  a: { address: x } # first\n  # about b\n  b:\n    address: y # its\n    roles:\n      - worker\n\n  c: { address: z }\n";
+    expect(without(text)).to.equal("nodes:\n  a: { address: x } # first\n  # about b\n\n  c: { address: z }\n");
+    expect(without(text, "c")).to.equal(text.replace("  c: { address: z }\n", ""));
+    expect(without(text, "d")).to.equal(undefined);
+    expect(without("defaults: { user: ops }\n")).to.equal(undefined);
+  });
+
+  it("leaves an empty map behind the last node, and the commas of a map in one line", () => {
+    expect(without("nodes:\n  b:\n    address: y\ngroups: {}\n")).to.equal("nodes: {}\ngroups: {}\n");
+    for (const [name, left] of [
+      ["a", "{ b: { address: y }, c: {} }"],
+      ["b", "{ a: { address: x }, c: {} }"],
+      ["c", "{ a: { address: x }, b: { address: y } }"],
+    ] as const)
+      expect(without("nodes: { a: { address: x }, b: { address: y }, c: {} }\n", name)).to.equal(`nodes: ${left}\n`);
+    expect(without("nodes: { b: {} }\n")).to.match(/^nodes: \{ +\}\n$/);
+  });
+
+  it("refuses a node whose anchor others use", () => {
+    expect(() => without("nodes:\n  b: &b { address: y }\n  c: *b\n")).to.throw();
   });
 });

@@ -1,0 +1,239 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { ClusterSite } from "#support/cluster-site.ts";
+import { eventually } from "#support/cluster.ts";
+import { refusalCodeOf } from "#support/controllers.ts";
+import type { CommandEnd } from "#support/kcore.ts";
+import { KubeStandIn } from "#support/kube-stand-in.ts";
+import { startTargets, type Targets } from "#support/targets.ts";
+
+/** A state that waits while the file `block-NAME` exists, and then notes its name; nothing of this machine is changed. */
+const noted = (folder: string, name: string, params = ""): string => `description: A stand-in that notes ${name}
+${params}steps:
+  - id: wait
+    command.run: { cmd: "touch ${folder}/at-${name}; while [ -e ${folder}/block-${name} ]; do sleep 0.02; done", changed: never }
+  - id: note
+    unless: grep -qx ${name} ${folder}/log
+    command.run: { cmd: "echo ${name} >>${folder}/log" }
+`;
+const left = (folder: string): string => `description: A stand-in for the list of things that stay
+steps:
+  - id: left
+    command.run: { cmd: "touch ${folder}/at-left; while [ -e ${folder}/block-left ]; do sleep 0.02; done; echo /nix/store", check: true }
+    register: left
+`;
+const command = (folder: string, name: string): string =>
+  `touch ${folder}/at-${name}; while [ -e ${folder}/block-${name} ]; do sleep 0.02; done; echo ${name} $KCORE_NODE >>${folder}/hooks`;
+
+describe("a node is taken out", () => {
+  let site: ClusterSite;
+  let targets: Targets;
+  let folder: string;
+  const hooks = (): string => (existsSync(`${folder}/hooks`) ? readFileSync(`${folder}/hooks`, "utf8") : "");
+  const log = (): string => (existsSync(`${folder}/log`) ? readFileSync(`${folder}/log`, "utf8") : "");
+  const rosterFile = (): string => join(site.project.project, "roster/nodes.yaml");
+  const drainOf = (more = ""): string => `drain:
+  command: '${command(folder, "drain")}'
+  cordon: { command: '${command(folder, "cordon")}' }
+  uncordon: { command: '${command(folder, "uncordon")}' }
+  after: { command: '${command(folder, "undrain")}' }
+  storage: { command: '${command(folder, "storage")}' }
+  leave: { command: '${command(folder, "leave")}' }
+${more}`;
+  const remove = (name: string, ...more: readonly string[]) => [
+    "orchestrate",
+    "remove_node",
+    name,
+    "--yes",
+    ...more.flatMap((value) => ["--set", value]),
+  ];
+  const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.start(...words).ended;
+
+  before(async () => {
+    site = await ClusterSite.open(3);
+    targets = await startTargets(1);
+    folder = site.project.path;
+    const close = "params: { close: { type: boolean, default: false, description: Close. } }\n";
+    site.project.write({
+      "project/states/kcore/stopped.yaml": noted(folder, "stop"),
+      "project/states/kcore/unmounted.yaml": noted(folder, "unmount", close),
+      "project/states/kcore/removed.yaml": noted(folder, "machine"),
+      "project/states/kcore/disks-wiped.yaml": noted(folder, "wipe"),
+      "project/states/kcore/left.yaml": left(folder),
+      "project/kcore.yaml": drainOf(),
+    });
+  });
+  after(async () => {
+    await targets?.stop();
+    await site?.stop();
+  });
+  beforeEach(() => {
+    for (const name of ["log", "hooks"]) rmSync(join(folder, name), { force: true });
+    site.project.write({ "project/kcore.yaml": drainOf() });
+  });
+
+  /** Registers a node, and makes it the only one of the roster beside one that stays. */
+  async function enroll(name: string, fields = "roles: [worker]", given?: string): Promise<string> {
+    const { id } = given === undefined ? await site.register(name) : { id: given };
+    const { port, identityFile, hostKey, addresses } = targets;
+    const reach = `address: ${addresses[0]}, port: ${port}, user: root, identityFile: ${identityFile}, hostKeys: ["${hostKey}"]`;
+    writeFileSync(
+      rosterFile(),
+      `nodes:\n  # stays\n  other: { address: 192.0.2.9 }\n  ${name}: { id: ${id}, ${reach}, stateDir: ${folder}/${name}, ${fields} }\n`,
+    );
+    return id;
+  }
+
+  /** Starts a run, kills its process while it is at a place, and lets the place go on. */
+  async function killAt(place: string, words: readonly string[]): Promise<void> {
+    rmSync(join(folder, `at-${place}`), { force: true });
+    writeFileSync(join(folder, `block-${place}`), "");
+    const killed = site.start(...words);
+    await eventually(() => existsSync(join(folder, `at-${place}`)));
+    process.kill(await site.project.driver(), "SIGKILL");
+    await killed.ended;
+    rmSync(join(folder, `block-${place}`));
+  }
+
+  async function expectGone(id: string, name: string): Promise<void> {
+    const { operator } = site.at(0);
+    expect(await refusalCodeOf(operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
+    const { certificates } = await operator.call("listCertificates", {});
+    const own = certificates.filter((one) => one.id === id && one.role === "node");
+    expect(own.map(({ status }) => status)).to.deep.equal(["revoked"]);
+    expect(log().trim().split("\n")).to.deep.equal(["stop", "unmount", "machine"]);
+    for (const hook of ["drain", "storage", "leave"]) expect(hooks()).to.contain(`${hook} ${name}\n`);
+    expect(readFileSync(rosterFile(), "utf8")).to.equal("nodes:\n  # stays\n  other: { address: 192.0.2.9 }\n");
+  }
+
+  const places = ["drain", "storage", "leave", "stop", "unmount", "machine", "left"];
+  for (const [index, place] of places.entries())
+    for (const way of ["resumed", "begun anew"] as const)
+      it(`killed at ${place} and ${way}, the removal comes to the same end`, async () => {
+        const name = `n${index}${way === "resumed" ? "r" : "a"}`;
+        const id = await enroll(name);
+        await killAt(place, remove(name, "from_roster=true"));
+        const isForgotten = ["unmount", "machine", "left"].includes(place);
+        const code = await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }));
+        expect(code, "the cluster forgets the node before its keys go").to.equal(
+          isForgotten ? "NODE_REMOVED" : "allowed",
+        );
+        if (way === "begun anew") await kcore("node", "unlock", name, "--yes");
+        const words = way === "resumed" ? ["runs", "resume", "last"] : remove(name, "from_roster=true");
+        const { code: exit, stdout, stderr } = await kcore(...words);
+        expect(exit, stdout + stderr).to.equal(0);
+        expect(stdout).to.contain(`on ${name} stay: /nix/store`);
+        await expectGone(id, name);
+      });
+
+  it("a removal that is over is left alone, and its last words lead back", async () => {
+    const id = await enroll("n7");
+    const dry = await kcore(...remove("n7", "from_roster=true"), "--dry-run");
+    expect(dry.code, dry.stdout + dry.stderr).to.equal(0);
+    expect(log() + hooks()).to.equal("");
+    expect(readFileSync(rosterFile(), "utf8")).to.contain("n7:");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
+    expect((await kcore(...remove("n7"))).code).to.equal(0);
+    const { code, stdout } = await kcore(...remove("n7", "from_roster=true"), "--verbose");
+    expect(code, stdout).to.equal(0);
+    expect(stdout).to.contain("kcore roster adopt n7");
+    await expectGone(id, "n7");
+    const unknown = await kcore(...remove("n7"));
+    expect(unknown.stderr).to.contain("n7");
+    expect(unknown.code).to.equal(2);
+  });
+
+  it("an unreachable machine is removed from the cluster alone, and the run says what stays there", async () => {
+    const id = await enroll("n8", "roles: [worker], disks: [{ serial: S8, use: volumes }]");
+    const roster = readFileSync(rosterFile(), "utf8").replace(/port: \d+/, "port: 1");
+    writeFileSync(rosterFile(), roster);
+    const { code, stdout, stderr } = await kcore(...remove("n8", "unreachable=true"));
+    expect(code, stdout + stderr).to.equal(0);
+    expect(stdout).to.match(/on n8 stay: the agent, units, runtime.*the data on disk S8/);
+    expect(hooks()).to.equal("cordon n8\nstorage n8\nleave n8\n");
+    expect(log()).to.equal("");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
+  });
+
+  it("the storage alone is taken out: cordoned, awaited, unmounted; the node stays", async () => {
+    const id = await enroll("n9", "roles: [worker], disks: [{ serial: S9, use: volumes }]");
+    const { code, stdout } = await kcore(...remove("n9", "storage_only=true"), "--verbose");
+    expect(code, stdout).to.equal(0);
+    expect(hooks()).to.equal("cordon n9\nstorage n9\n");
+    expect(log()).to.equal("unmount\n");
+    expect(stdout).to.contain("take the disks of n9 out of the roster");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
+  });
+
+  it("node drain, cordon and their like run the project's hooks; a failed drain uncordons", async () => {
+    await enroll("n10");
+    expect((await kcore("node", "drain", "n10")).code).to.equal(0);
+    for (const to of ["cordon", "uncordon", "undrain"]) expect((await kcore("node", to, "n10")).code).to.equal(0);
+    expect(hooks()).to.equal("drain n10\ncordon n10\nuncordon n10\nundrain n10\n");
+    const failing = drainOf("  onFailure: uncordon\n").replace(/ {2}command: '.*'/, "  command: 'false'");
+    site.project.write({ "project/kcore.yaml": failing });
+    expect((await kcore("node", "drain", "n10")).code).to.equal(1);
+    expect(hooks()).to.match(/undrain n10\nuncordon n10\n$/);
+    site.project.write({ "project/kcore.yaml": "drain: { state: kcore/stopped }\n" });
+    expect((await kcore("node", "drain", "n10")).code).to.equal(0);
+    expect(log()).to.equal("stop\n");
+    const missing = await kcore("node", "cordon", "n10");
+    expect(missing.stderr).to.contain("HOOK_MISSING");
+  });
+
+  it("node drain and cordon ask Kubernetes where kcore.yaml names a kubeconfig", async () => {
+    await enroll("n11");
+    const kube = await KubeStandIn.start();
+    try {
+      const conditions = [{ type: "Ready", status: "True" }];
+      const node = { metadata: { name: "n11" }, spec: { unschedulable: true }, status: { conditions } };
+      kube.answer = ({ path }) => ({ body: path.includes("/pods") ? { items: [] } : node });
+      site.project.write({
+        "project/kubeconfig": kube.kubeconfig(),
+        "project/kcore.yaml": "drain: { kubernetes: { kubeconfig: kubeconfig }, onFailure: uncordon }\n",
+      });
+      expect((await kcore("node", "cordon", "n11")).code).to.equal(0);
+      expect(kube.asked.map(({ method }) => method)).to.deep.equal(["GET", "GET"]);
+      expect((await kcore("node", "drain", "n11")).code).to.equal(0);
+      expect(kube.asked.some(({ path }) => path.includes("fieldSelector=spec.nodeName"))).to.equal(true);
+      expect((await kcore("node", "undrain", "n11")).code).to.equal(0);
+      const { body = "" } = kube.asked.find(({ method }) => method === "PATCH") ?? {};
+      expect(JSON.parse(body)).to.deep.include({ spec: { unschedulable: null } });
+    } finally {
+      await kube.stop();
+    }
+  });
+
+  it("a controller leaves when another one is in step, a dead one is removed, and the last one stays", async () => {
+    const removedAt = async (index: number, ...more: readonly string[]): Promise<CommandEnd> => {
+      await enroll(`c${index}`, "roles: [controller]", site.at(index).id);
+      return kcore(...remove(`c${index}`, ...more));
+    };
+    const members = async () => {
+      const { controllers } = await site.at(0).operator.call("listControllers", {});
+      return controllers.map(({ controllerId }) => controllerId).sort();
+    };
+    await enroll("c1", "roles: [controller]", site.at(1).id);
+    const swapped = await kcore("orchestrate", "replace_node", "other", "--set", "old=c1", "--dry-run");
+    expect(swapped.stdout + swapped.stderr).to.contain("NODE_NOT_REPLACED");
+    await killAt("stop", remove("c1"));
+    expect((await members()).length, "it has left before it stops").to.equal(2);
+    await kcore("node", "unlock", "c1", "--yes");
+    const leaving = await removedAt(1);
+    expect(leaving.code, leaving.stdout + leaving.stderr).to.equal(0);
+    await eventually(async () => (await members()).length === 2);
+    await site.at(2).stop();
+    const silent = await removedAt(2);
+    expect(silent.stdout).to.contain("cannot hand over").and.to.contain("kcore controller remove");
+    expect((await members()).length).to.equal(2);
+    expect((await removedAt(2, "unreachable=true")).code).to.equal(0);
+    expect(await members()).to.deep.equal([site.at(0).id]);
+    const last = await removedAt(0);
+    expect(last.code).to.equal(1);
+    expect(last.stdout).to.contain("is the cluster's only controller");
+    expect(hooks()).not.to.contain("c0");
+    const config = readFileSync(join(site.cluster.home, "config"), "utf8");
+    expect([0, 1, 2].filter((index) => config.includes(site.at(index).endpoint))).to.deep.equal([0]);
+  });
+});
