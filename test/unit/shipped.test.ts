@@ -162,7 +162,13 @@ describe("the shipped files", () => {
   it("S-7: units follow a profile, leave no core dump, and are hardened", () => {
     const everywhere = ["NoNewPrivileges=yes", "ProtectSystem=strict", "LimitCORE=0", "CoredumpFilter=0"];
     const daemons = [...everywhere, "CapabilityBoundingSet=", "RestrictNamespaces=yes"];
-    for (const name of files("templates").filter((file) => file.endsWith(".service.hbs"))) {
+    const onboarding = "kcore-onboarding@.service.hbs";
+    expect(readFileSync(join(shipped, "templates", onboarding), "utf8").split("\n")).to.include.members([
+      ...daemons,
+      "DynamicUser=yes",
+      "PrivateNetwork=yes",
+    ]);
+    for (const name of files("templates").filter((file) => file.endsWith(".service.hbs") && file !== onboarding)) {
       const text = readFileSync(join(shipped, "templates", name), "utf8");
       const isUpdater = name === "kcore-updater.service.hbs";
       expect(text).to.match(
