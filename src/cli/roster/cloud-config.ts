@@ -15,7 +15,7 @@ export interface SeedFiles {
 }
 
 /**
- * What a node's first boot sets up: the login of the roster with these keys, the host key, the names and the network. There is nothing of a cluster in it.
+ * The files for a node's first boot: the login of the roster with these keys, the host key, the names and the network. Nothing of a cluster is in them.
  * @throws KcoreError USAGE, ROSTER_INVALID
  */
 export function seedFilesOf(node: NodeEntry, keys: readonly string[], hostKey: KeyPair): SeedFiles {

@@ -9,7 +9,8 @@ export function userDataCommand(): Command {
     .addHelpText(
       "after",
       `
-It holds the machine's private host key, and is a secret until the machine has booted once; kcore deletes no copy of it.
+The output holds the machine's private host key: its reader can pose as the machine. kcore deletes no copy; delete yours after the
+first boot.
 
 Examples:
   kcore roster user-data n4 --iso n4.iso         a CD for a virtual machine, or for a machine's BMC

@@ -31,7 +31,7 @@ export async function writeUserData(name: string, flags: UserDataFlags): Promise
   if (node.transport === "local") throw usageError(`${name} is this machine itself`, "name a node that SSH reaches");
   const keys = key ? key.map((file) => lineOf(readPublicKeyFile(file))) : [await identityLine(node)];
   const tool = iso === undefined ? undefined : await findIsoTool();
-  // Refuses what a first boot cannot set up, before a key is made.
+  // Refuses a roster that a first boot cannot fulfil, before a key is made.
   seedFilesOf(node, keys, { secret: "", line: "" });
   const hostKey = await pinnedHostKey(root, roster, node, { renew: renew === true });
   const files = seedFilesOf(node, keys, hostKey);
@@ -46,7 +46,9 @@ export async function writeUserData(name: string, flags: UserDataFlags): Promise
       ? files["user-data"]
       : `${name}  ${fingerprint}  ${pinnedIn === undefined ? "pinned already" : `pinned in ${pinnedIn}`}\n  the first boot's files are in ${written.join(" and ")}\nnext: boot ${name} with them, then: kcore ping --on ${name}\n`,
   );
-  process.stderr.write(`it holds the private host key of ${name}: a secret until ${name} has booted once\n`);
+  process.stderr.write(
+    `the output holds the private host key of ${name}: keep it secret, and delete it after the first boot\n`,
+  );
 }
 
 function lineOf({ type, key, comment }: ReturnType<typeof readPublicKeyFile>): string {

@@ -46,7 +46,7 @@ describe("kcore roster user-data", () => {
 
     const again = await userData();
     expect(secretIn(again.stdout)).to.equal(secretIn(first.files["user-data"]));
-    expect(again.stderr).to.contain("holds the private host key of n4");
+    expect(again.stderr).to.contain("the output holds the private host key of n4");
     expect(await seed()).not.to.have.property("pinnedIn");
   });
 
