@@ -69,11 +69,11 @@ describe("the onboarding of a machine", () => {
       await asRoot("stat -c %a /var/lib/kcore/status.json; systemctl list-units --failed --plain --no-legend 'kcore*'"),
     ).to.equal("600\n");
 
-    // The milestone of a node that was ready once: a later run brings the page no more.
     await bastion.does("state", "apply", "kcore/onboarding", "--on", "n1", "--set", "state=absent");
     expect(await get("/").catch(() => "closed")).to.equal("closed");
     const left = "ls -d /run/kcore-onboarding /etc/kcore/onboarding.sh /etc/systemd/system/*kcore* 2>/dev/null || :";
     expect(await asRoot(left)).to.equal("");
+    // A node that was ready once gets the page no more.
     await asRoot(`printf '"node_ready"\\n' >/var/lib/kcore/milestones`);
     expect(await bastion.does("state", "apply", "kcore/onboarding", "--on", "n1")).to.contain("changed=0");
     expect(await asRoot(left)).to.equal("");
