@@ -45,6 +45,9 @@ need /usr/bin/nix-instantiate nix-bin
 need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils
 need /usr/bin/shellcheck shellcheck
+# Images for a first boot, and their reader.
+need /usr/bin/xorriso xorriso
+need /usr/bin/isoinfo genisoimage
 # Manual pages are formatted.
 need /usr/bin/groff groff-base
 # Login shells that nodes may have.

@@ -57,6 +57,21 @@ describe("the shipped files", () => {
     expect(ids.indexOf("clear")).to.be.within(0, ids.indexOf("partitioning tool"));
   });
 
+  it("the milestones of deploy_node are those of the page on installing", () => {
+    const { stages } = loadOrchestration("deploy_node", folders);
+    const applied = stages.flatMap(({ work }) =>
+      work.kind === "apply" ? work.states.flatMap(({ name, each }) => (each === undefined ? [name] : ["os-boot"])) : [],
+    );
+    const milestones = applied.flatMap((name) => {
+      const text = readFileSync(join(shipped, "states", `${name}.yaml`), "utf8");
+      return Array.from(text.matchAll(/^ {4}milestone: (.+)$/gm), ([, milestone = ""]) => milestone);
+    });
+    const page = readFileSync(join(shipped, "docs/cluster-install.md"), "utf8");
+    const table = page.slice(page.indexOf("| milestone "), page.indexOf("## A machine without"));
+    const told = Array.from(table.matchAll(/^\| `(\w+)`/gm), ([, milestone = ""]) => milestone);
+    expect([...new Set(milestones)]).to.deep.equal(told);
+  });
+
   it("every template is used", () => {
     const texts = files("states").map((name) => readFileSync(join(shipped, "states", name), "utf8"));
     for (const name of files("templates"))
@@ -162,7 +177,13 @@ describe("the shipped files", () => {
   it("S-7: units follow a profile, leave no core dump, and are hardened", () => {
     const everywhere = ["NoNewPrivileges=yes", "ProtectSystem=strict", "LimitCORE=0", "CoredumpFilter=0"];
     const daemons = [...everywhere, "CapabilityBoundingSet=", "RestrictNamespaces=yes"];
-    for (const name of files("templates").filter((file) => file.endsWith(".service.hbs"))) {
+    const onboarding = "kcore-onboarding@.service.hbs";
+    expect(readFileSync(join(shipped, "templates", onboarding), "utf8").split("\n")).to.include.members([
+      ...daemons,
+      "DynamicUser=yes",
+      "PrivateNetwork=yes",
+    ]);
+    for (const name of files("templates").filter((file) => file.endsWith(".service.hbs") && file !== onboarding)) {
       const text = readFileSync(join(shipped, "templates", name), "utf8");
       const isUpdater = name === "kcore-updater.service.hbs";
       expect(text).to.match(

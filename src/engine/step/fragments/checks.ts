@@ -174,7 +174,10 @@ ${
     : sh`keys=
 [ "$was" = ${id} ] || for one in ${folder}/node.crt ${folder}/controller.crt /etc/kcore/controller/controller.crt; do [ ! -f "$one" ] || keys=\${was:-unknown}; done
 fact formerId "$keys"`
-}`,
+}
+reached=
+[ "$was" != ${id} ] || { read -r reached <"$K_STATE/milestones"; } 2>/dev/null
+case ,$reached, in *',"node_ready",'*) fact ready yes ;; *) fact ready '' ;; esac`,
   }),
 };
 
