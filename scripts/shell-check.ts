@@ -45,6 +45,17 @@ const context: StepContext = {
   nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11",
   stateDir: "/var/lib/kcore",
   readFile: () => blobOf(SAMPLE),
+  readFolder: () => [
+    {
+      kind: "file",
+      name: "a",
+      sha256: blobOf(SAMPLE).sha256,
+      size: 7,
+      isProgram: true,
+      read: () => Buffer.from(SAMPLE),
+    },
+    { kind: "link", name: "b", target: "a" },
+  ],
   remote: () => blobOf(SAMPLE),
   renderTemplate: () => SAMPLE,
 };
