@@ -42,6 +42,7 @@ describe("the pack postgresql", function () {
     const end = await bastion.kcore(["state", "apply", "shop", "--on", "n1", "--set", "password=env:P", ...flags], {
       env: { P: password },
     });
+    expect(end.code, end.stdout + end.stderr).to.equal(0);
     const events = await bastion.events();
     const told = JSON.stringify(events) + end.stdout + end.stderr;
     expect(told, "the password is told").not.to.contain(password);
@@ -71,8 +72,8 @@ PGDATABASE=$PGUSER psql -XAtwc "SELECT current_user = current_database(), extnam
 
   it("names what differs, and gives the role another password", async () => {
     await on(node, `runuser -u postgres -- psql -c 'ALTER ROLE readers CREATEDB' -c 'DROP DATABASE IF EXISTS none'`);
-    expect((await apply("other", "--dry-run")).slice(-3)[0]).to.equal("readers would-change");
-    expect((await apply("other")).slice(-3)).to.deep.equal(["readers changed", "odd changed", "database ok"]);
-    expect((await login("other")).trim()).to.equal("t|pgcrypto");
+    expect((await apply("an0ther Word", "--dry-run")).slice(-3)[0]).to.equal("readers would-change");
+    expect((await apply("an0ther Word")).slice(-3)).to.deep.equal(["readers changed", "odd changed", "database ok"]);
+    expect((await login("an0ther Word")).trim()).to.equal("t|pgcrypto");
   });
 });

@@ -16,7 +16,7 @@ const args = z.strictObject({
   source: z.string().min(1).describe("A folder of the project."),
   owner: UserName.default("root").describe("Owner of the folder and all its entries."),
   group: UserName.default("root").describe("Group of the folder and all its entries."),
-  mode: FileMode.refine((mode) => (modeNumber(mode) & 0o7022) === 0, "must let nobody but the owner write")
+  mode: FileMode.refine((mode) => (modeNumber(mode) & 0o7022) === 0, "must not let group and others write")
     .default("0755")
     .describe("Mode of the folders."),
   fileMode: FileMode.refine((mode) => modeNumber(mode) <= 0o777, "must have no setuid, setgid or sticky bit")
@@ -54,12 +54,13 @@ export const directorySynced = defineModule({
   refusals: ["FILE_MOUNTED", ...fileRefusals],
   step: ({ path, source, owner, group, mode, fileMode, exclude, delete: deletes, makeDirs }, context) => {
     const entries = context.readFolder(source, exclude);
+    const modeOf = ({ kind, isProgram }: FolderEntry): number =>
+      kind === "link" ? 0o777 : modeNumber(kind === "folder" ? mode : (fileMode ?? (isProgram ? "0755" : "0644")));
+    const label = context.sensitive ? "contents" : source;
     const known = plans.get(entries) ?? new Map<string, TreePlan>();
     plans.set(entries, known);
-    const modes = { mode: modeNumber(mode), fileMode: fileMode === undefined ? undefined : modeNumber(fileMode) };
-    const label = context.sensitive ? "contents" : source;
-    const key = JSON.stringify([modes, label]);
-    const plan = known.get(key) ?? planTree(entries, modes, label);
+    const key = JSON.stringify([mode, fileMode, label]);
+    const plan = known.get(key) ?? planTree(entries, modeOf, label);
     known.set(key, plan);
     const tree = { path, plan, owner, group, mode, exclude, deletes };
     const parents: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];

@@ -8,8 +8,7 @@ import { Blob } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";
 import { withRegularFile } from "#engine/yaml/regular-file.ts";
-import { hashOpenFile } from "./hash-file.ts";
-import { readSourceFolder } from "./source-folder.ts";
+import { hashOpenFile, readSourceFolder } from "./source-folder.ts";
 
 /** Files of the project or the shipped ones, and contents fetched by their URLs, as blobs. */
 export interface Files {
@@ -19,10 +18,7 @@ export interface Files {
    * @throws KcoreError FILE_UNREADABLE, PROJECT_NOT_TRUSTED
    */
   blob(path: string): Blob;
-  /**
-   * The entries below a folder, found as a file is, without those that a glob of `exclude` matches. Read and hashed once.
-   * @throws KcoreError FILE_UNREADABLE, FOLDER_INVALID, PROJECT_NOT_TRUSTED
-   */
+  /** The entries below a folder that no glob matches, read once. @throws KcoreError as {@link readSourceFolder} */
   folder(path: string, exclude: readonly string[]): readonly FolderEntry[];
   /** A content that the bastion fetches when a node asks for it. */
   remote(content: RemoteContent): Blob;

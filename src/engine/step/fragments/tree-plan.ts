@@ -6,6 +6,11 @@ import { tarHeader, tarPadding } from "../tar.ts";
 
 /** Bytes of an archive at most, unless one file is larger: a large archive where many of its files differ, else small ones. */
 const [largeArchive, smallArchive] = [4 << 20, 64 << 10];
+const kinds = {
+  file: { bits: 0o100000, flag: "0" },
+  folder: { bits: 0o40000, flag: "5" },
+  link: { bits: 0o120000, flag: "2" },
+};
 
 /** A folder of the project as nodes get it. */
 export interface TreePlan {
@@ -25,12 +30,6 @@ export interface TreePlan {
   readonly hasLinks: boolean;
 }
 
-/** Modes of folders and files; without `fileMode` 0755 for a program and 0644 for other files. */
-interface Modes {
-  readonly mode: number;
-  readonly fileMode: number | undefined;
-}
-
 interface Member {
   readonly entry: FolderEntry;
   readonly header: Buffer;
@@ -40,9 +39,20 @@ interface Member {
   readonly size: number;
 }
 
-/** The plan of a folder. `label` is the name that views show while an archive is sent. */
-export function planTree(entries: readonly FolderEntry[], modes: Modes, label: string): TreePlan {
-  const members = entries.map((entry) => memberOf(entry, modes));
+/** The plan of a folder with the mode of each entry. `label` is the name that views show while an archive is sent. */
+export function planTree(
+  entries: readonly FolderEntry[],
+  modeOf: (entry: FolderEntry) => number,
+  label: string,
+): TreePlan {
+  const members = entries.map((entry): Member => {
+    const { bits, flag } = kinds[entry.kind];
+    const { name, size, target } = entry;
+    const header = tarHeader({ name, flag, mode: modeOf(entry), size, target });
+    const shownSize = entry.kind === "folder" ? "-" : size + Buffer.byteLength(target);
+    const line = `o ${(bits | modeOf(entry)).toString(16)} ${shownSize} ./${name}`;
+    return { entry, header, line, size: header.length + size + tarPadding(size).length };
+  });
   const archives = new Map<string, Blob>();
   const archiveLine = (kind: "G" | "g", [from, to]: readonly [number, number]): string => {
     const place = `${from + 1} ${to}`;
@@ -50,20 +60,18 @@ export function planTree(entries: readonly FolderEntry[], modes: Modes, label: s
     archives.set(place, blob);
     return `${kind} ${place} ${blobName(blob)} ${blob.size}`;
   };
-  const links = entries.flatMap((entry, at) =>
-    entry.kind === "link" ? [{ at: at + 1, key: `./${entry.name} -> ${entry.target}` }] : [],
-  );
+  const linkOf = ({ kind, name, target }: FolderEntry): string[] => (kind === "link" ? [`./${name} -> ${target}`] : []);
   const list = [
-    ...members.map(({ entry, line }) => `${entry.kind === "file" ? entry.sha256 : "-"} ${line}`),
-    ...links.map(({ at, key }) => `L ${at} ${key}`),
+    ...members.map(({ entry, line }) => `${entry.sha256} ${line}`),
+    ...entries.flatMap((entry, at) => linkOf(entry).map((key) => `L ${at + 1} ${key}`)),
     ...portions(members, [0, members.length], largeArchive).flatMap((all) => [
       archiveLine("G", all),
       ...portions(members, all, smallArchive).map((part) => archiveLine("g", part)),
     ]),
   ];
-  const sorted = members.toSorted((one, other) => Buffer.compare(Buffer.from(one.line), Buffer.from(other.line)));
-  const keys = links.map(({ key }) => Buffer.from(key)).toSorted(Buffer.compare);
-  const sums = [...sorted.flatMap(({ entry }) => (entry.kind === "file" ? entry.sha256 : [])), ...keys.map(String)];
+  const sorted = members.toSorted((one, other) => byBytes(one.line, other.line));
+  const hashes = sorted.flatMap(({ entry }) => (entry.kind === "file" ? entry.sha256 : []));
+  const links = entries.flatMap(linkOf).toSorted(byBytes);
   const namesOf = (some: readonly FolderEntry[]): string => some.map(({ name }) => `./${name}`).join("\n");
   return {
     list: blobOf(`${list.join("\n")}\n`),
@@ -71,22 +79,9 @@ export function planTree(entries: readonly FolderEntry[], modes: Modes, label: s
     names: namesOf(entries),
     folders: namesOf(entries.filter(({ kind }) => kind === "folder")),
     namesSum: sha256Of([`${sorted.map(({ line }) => line).join("\n")}\n`]),
-    contentsSum: sha256Of(sums.map((line) => `${line}\n`)),
+    contentsSum: sha256Of([...hashes, ...links].map((line) => `${line}\n`)),
     hasLinks: links.length > 0,
   };
-}
-
-function memberOf(entry: FolderEntry, { mode, fileMode }: Modes): Member {
-  const { kind: type, name } = entry;
-  const target = entry.kind === "link" ? entry.target : "";
-  const size = entry.kind === "file" ? entry.size : 0;
-  const bits =
-    type === "folder" ? mode : entry.kind === "file" ? (fileMode ?? (entry.isProgram ? 0o755 : 0o644)) : 0o777;
-  const kindBits = { file: 0o100000, folder: 0o40000, link: 0o120000 }[type];
-  const header = tarHeader({ name, type, mode: bits, size, target });
-  const shownSize = type === "folder" ? "-" : size + Buffer.byteLength(target);
-  const line = `o ${(kindBits | bits).toString(16)} ${shownSize} ./${name}`;
-  return { entry, header, line, size: header.length + size + tarPadding(size).length };
 }
 
 /** Parts of `members` between two places, each of at most `limit` bytes or of one member. */
@@ -109,9 +104,7 @@ function portions(
 
 function archiveOf(members: readonly Member[], label: string): Blob {
   const pieces = (): Uint8Array[] =>
-    members.flatMap(({ entry, header }) =>
-      entry.kind === "file" ? [header, entry.read(), tarPadding(entry.size)] : [header],
-    );
+    members.flatMap(({ entry, header }) => [header, entry.read(), tarPadding(entry.size)]);
   const sha256 = sha256Of(pieces());
   const read = (): Promise<Uint8Array> => {
     const bytes = Buffer.concat(pieces());
@@ -120,6 +113,10 @@ function archiveOf(members: readonly Member[], label: string): Blob {
     throw new KcoreError({ code: "FILE_UNREADABLE", message, hint: "run again" });
   };
   return new Blob({ sha256, size: members.reduce((sum, { size }) => sum + size, 0), sensitive: false, read, label });
+}
+
+function byBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
 function sha256Of(pieces: readonly (string | Uint8Array)[]): string {

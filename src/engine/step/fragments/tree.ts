@@ -14,7 +14,7 @@ export interface TreeOptions {
 
 /**
  * Prints a line for each entry beneath the current folder, on its file system: `o` if owner and group are as wanted, else `-`;
- * raw mode, size, name. Of what is excluded, only `x` and the topmost name. A name with a line break is left alone.
+ * raw mode, size, name. Of excluded entries only the topmost is printed, with `x`. A name with a line break is left alone.
  */
 function entriesHere({ owner, group, exclude }: TreeOptions): Sh {
   const globs = exclude.map((glob) => (glob.includes("/") ? sh` -o -path ${`./${glob}`}` : sh` -o -name ${glob}`));
@@ -55,7 +55,7 @@ fact contents "sha256:\${sum%% *}"`;
 
 /**
  * Writes the changes to the file `todo`, tells them, and refuses those beneath a mount point, and entries of another kind. A line
- * has what is to do, the number in the plan or 0, and the name: `n` replaces an entry, `m` mends a folder's mode and owner,
+ * has a verb, the number in the plan or 0, and the name: `n` replaces an entry, `m` mends a folder's mode and owner,
  * `d` removes a file, `r` a folder. Only files of the wanted size, mode and owner are hashed.
  */
 export function findChanges(options: TreeOptions, todo: Sh): Sh {
@@ -153,7 +153,7 @@ place() {
   stage=$K_TMP/stage
   rm -rf "$stage" && mkdir -m 700 "$stage" || exit 1
   [ ! -s "$k_portion_file" ] || {
-    (cd "$K_RUN/blobs" && cat $(sed 's/ .*//' "$k_portion_file") && head -c 1024 /dev/zero) | (cd "$stage" && tar -x -p -o -m -f -) && chown -R -h ${`${owner}:${group}`} "$stage" && sync
+    sed 's/ .*//' "$k_portion_file" | (cd "$K_RUN/blobs" && xargs cat && head -c 1024 /dev/zero) | (cd "$stage" && tar -x -p -o -m -f -) && chown -R -h ${`${owner}:${group}`} "$stage" && sync
   } || exit 1
   awk 'function quoted(text) { gsub(/\047/, "\047\\\047\047", text); return "\047" text "\047" }
     function above(name) { sub("/[^/]*$", "", name); return name }

@@ -2,9 +2,12 @@ import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { openStateFiles } from "#engine/states/state-files.ts";
+import type { FolderEntry } from "#engine/step/define.ts";
 import { planTree } from "#engine/step/fragments/tree-plan.ts";
 import { problemsOf } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
+
+const modeOf = ({ kind, isProgram }: FolderEntry): number => (kind === "folder" ? 0o750 : isProgram ? 0o755 : 0o644);
 
 describe("a folder of the project", () => {
   const at = folderOfEachTest("source");
@@ -52,7 +55,7 @@ describe("a folder of the project", () => {
   it("goes in archives of 64 KiB where few files differ, and of 4 MiB; a change of a file during the run is refused", async () => {
     for (let count = 0; count < 100; count++) writeFileSync(at(`site/a/${count}`), "x".repeat(10_000));
     writeFileSync(at("site/large"), "x".repeat(5 << 20));
-    const plan = planTree(files().folder("site", []), { mode: 0o755, fileMode: undefined }, "site");
+    const plan = planTree(files().folder("site", []), modeOf, "site");
     const lines = String(await plan.list.read()).split("\n");
     const ranges = (kind: string) =>
       lines.filter((line) => line.startsWith(kind)).map((line) => line.split(" ").slice(1, 3).join("-"));
@@ -72,7 +75,7 @@ describe("a folder of the project", () => {
     writeFileSync(at(`site/${long}/é it's`), "content");
     chmodSync(at(`site/${long}/é it's`), 0o700);
     symlinkSync(`${long}/é it's`, at("site/link"));
-    const plan = planTree(files().folder("site", []), { mode: 0o750, fileMode: undefined }, "site");
+    const plan = planTree(files().folder("site", []), modeOf, "site");
     mkdirSync(at("out"));
     const input = Buffer.concat([(await plan.archives[0]?.read()) ?? Buffer.alloc(0), Buffer.alloc(1024)]);
     for (const tar of [["tar"], ["busybox", "tar"]]) {
