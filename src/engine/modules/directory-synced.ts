@@ -62,7 +62,7 @@ export const directorySynced = defineModule({
     const key = JSON.stringify([mode, fileMode, label]);
     const plan = known.get(key) ?? planTree(entries, modeOf, label);
     known.set(key, plan);
-    const tree = { path, plan, owner, group, mode, exclude, deletes };
+    const tree = { path, plan, owner, group, mode, exclude, deletes, tells: !context.sensitive };
     const parents: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];
     const todo = sh`"$K_RUN/blobs/$k_key.todo"`;
     return {

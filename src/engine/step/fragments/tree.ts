@@ -10,6 +10,8 @@ export interface TreeOptions {
   readonly exclude: readonly string[];
   /** Entries that the plan does not have are deleted. */
   readonly deletes: boolean;
+  /** Changes are told by their names. */
+  readonly tells: boolean;
 }
 
 /**
@@ -101,9 +103,13 @@ bad=$(sed -n 's/^M [0-9]* //p' ${todo} | sed 10q)
 [ -z "$bad" ] || refuse FILE_MOUNTED ${`${path} has mount points, beneath which nothing is changed: exclude them`}"$K_NL$bad"
 bad=$(sed -n 's/^c [0-9]* //p' ${todo} | sed 10q)
 [ -z "$bad" ] || refuse FILE_IN_THE_WAY ${`${path} has entries of another kind than the source`}"$K_NL$bad"
-awk '{ what = $1 ~ /[nm]/ ? "writes" : "deletes" }
+${options.tells ? tellChanges(todo) : sh``}`;
+}
+
+function tellChanges(todo: Sh): Sh {
+  return sh`awk '{ what = $1 ~ /[nm]/ ? "writes" : "deletes" }
   ++count[what] <= 20 { list[what] = list[what] (count[what] > 1 ? ", " : "") substr($0, index($0, " ./") + 3) }
-  END { for (what in count) print what " " count[what] ": " list[what] (count[what] > 20 ? ", …" : "") }' ${todo} |
+  END { for (what in count) print what " " count[what] ": " list[what] (count[what] > 20 ? ", ..." : "") }' ${todo} |
   sort -r | while IFS= read -r line; do note "$line"; done`;
 }
 
