@@ -116,7 +116,10 @@ async function planTemplate(text: string): Promise<void> {
 }
 
 async function planState(text: string): Promise<void> {
-  const folders = Array.from(text.matchAll(/source: (files\/\w+)(?=,|\n)/g), ([, name = ""]) => [`${name}/index.html`, ""]);
+  const folders = Array.from(text.matchAll(/source: (files\/\w+)(?=,|\n)/g), ([, name = ""]) => [
+    `${name}/index.html`,
+    "",
+  ]);
   const templates = Array.from(text.matchAll(/template: ([\w./-]+)/g), ([, name = ""]) => [
     `templates/${name}`,
     "text\n",
