@@ -34,6 +34,7 @@ export type ErrorCode =
   | "INTERNAL"
   | "FILE_UNREADABLE"
   | "FILE_TOO_LARGE"
+  | "FOLDER_INVALID"
   | "PROJECT_NOT_FOUND"
   | "PROJECT_NOT_TRUSTED"
   | "YAML_ENCODING"

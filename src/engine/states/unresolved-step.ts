@@ -218,6 +218,10 @@ function contextOf(
       refuseUntrustedName(nodeAt(source.args, ["source"]) ?? source.args, scope);
       return files.blob(path);
     },
+    readFolder: (path, exclude) => {
+      refuseUntrustedName(nodeAt(source.args, ["source"]) ?? source.args, scope);
+      return files.folder(path, exclude);
+    },
     remote: (content) => files.remote(content),
     renderTemplate: (name, vars = {}) => {
       const named = nodeAt(source.args, ["template"]);

@@ -122,12 +122,16 @@ async function planTemplate(text: string): Promise<void> {
 }
 
 async function planState(text: string): Promise<void> {
+  const folders = Array.from(text.matchAll(/source: (files\/\w+)(?=,|\n)/g), ([, name = ""]) => [
+    `${name}/index.html`,
+    "",
+  ]);
   const templates = Array.from(text.matchAll(/template: ([\w./-]+)/g), ([, name = ""]) => [
     `templates/${name}`,
     "text\n",
   ]);
   await plan(
-    { "states/example.yaml": text, ...(Object.fromEntries(templates) as Record<string, string>) },
+    { "states/example.yaml": text, ...(Object.fromEntries([...templates, ...folders]) as Record<string, string>) },
     { what: { kind: "state", names: ["example"] }, on: "*" },
   );
 }
