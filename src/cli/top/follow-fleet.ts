@@ -36,14 +36,19 @@ export interface Fleet {
   readonly run: (views: FleetViews) => Promise<void>;
 }
 
-/**
- * Reads the cluster for a view. `runsOf` finds the runs on a node by the node's name; absent outside a project.
- * @throws KcoreError when no controller answers
- */
+/** What a project adds to the cluster. */
+export interface ProjectRecords {
+  /** Finds the runs on a node by the node's name. */
+  readonly runsOf?: (node: string) => Promise<readonly FleetRun[]>;
+  /** The revisions that nodes got last, by id. */
+  readonly revisions?: () => ReadonlyMap<string, string>;
+}
+
+/** Reads the cluster for a view. @throws KcoreError when no controller answers */
 export async function openFleet(
   cluster: Cluster,
   signal: AbortSignal,
-  runsOf?: (node: string) => Promise<readonly FleetRun[]>,
+  { runsOf, revisions }: ProjectRecords = {},
 ): Promise<Fleet> {
   let answers = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
   const news = new ChangedParts<FleetPart>();
@@ -55,7 +60,8 @@ export async function openFleet(
 
   const current = (): FleetSnapshot => {
     const snapshot = snapshotOf(cluster.context, { ...answers, others });
-    const nodes = snapshot.nodes.map((node) => ({ ...node, trend: trends.of(node.id) }));
+    const known = revisions?.();
+    const nodes = snapshot.nodes.map((node) => ({ ...node, trend: trends.of(node.id), revision: known?.get(node.id) }));
     return { ...snapshot, nodes, ...(detail && { detail }) };
   };
   const readNode = async (client: ApiClient, id: string): Promise<FleetDetail> => {

@@ -10,6 +10,7 @@ import type { Fetch } from "#engine/step/remote.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
 import type { ManagedThings } from "./managed.ts";
+import type { NodeRevision } from "./node-revisions.ts";
 
 /** A run as the operator asked for it; plain JSON, kept in the run's record, so that `runs resume` can repeat it. */
 export interface RunRequest {
@@ -30,6 +31,10 @@ export interface RunRequest {
   readonly dryRun: boolean;
   readonly grants: readonly string[];
   readonly skipHealth: boolean;
+  /** Refuses a project with files that differ from its commit. */
+  readonly requireClean?: true;
+  /** Refuses a project that differs from its commit, or whose commit has no signature that git trusts. */
+  readonly requireSigned?: true;
   readonly waitForLock: boolean;
   /** Answers yes to every `confirm`. */
   readonly yes: boolean;
@@ -104,6 +109,8 @@ export interface RunDependencies {
   readonly facts?: TargetFacts;
   /** The record of things that earlier runs manage on the nodes; absent: there is no record. */
   readonly managed?: ManagedThings;
+  /** Keeps the revision that a node got; absent: there is no record. */
+  readonly keepRevision?: (node: string, kept: NodeRevision) => void;
   /** Each node's looks that found its steps in order; absent: no look is sent. */
   readonly looks?: (node: NodeEntry) => LookMemory;
   /** Events of the run's record so far, when it is resumed. */

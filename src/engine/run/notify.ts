@@ -11,7 +11,8 @@ type Ending = Extract<RunEventBody, { type: "run.finished" }>;
 /** The content of a notice: plain JSON, without anything that the record does not show. */
 export interface NoticeContent {
   readonly event: Notice["on"][number];
-  readonly run: string;
+  /** Absent: the notice is about no run. */
+  readonly run?: string;
   readonly command: string;
   readonly who: string;
   readonly host: string;
@@ -23,21 +24,22 @@ export interface NoticeContent {
   readonly question?: string;
 }
 
+type NoticeSource = { readonly project: string } & Pick<NoticeContent, "command" | "who">;
+type Deliver = (notice: Notice, content: NoticeContent, project: string) => Promise<void>;
+
 /** Sends the notices of `notify.yaml` for one run. It handles events as they are recorded, with masked secrets. */
 export class Notifier {
-  readonly #notices: readonly Notice[];
-  readonly #deliver: (notice: Notice, content: NoticeContent) => Promise<void>;
+  readonly #send: (content: NoticeContent) => Promise<readonly string[]>;
   readonly #common: Omit<NoticeContent, "event">;
   readonly #failed: Record<string, string> = {};
   readonly #changed = new Set<string>();
 
   constructor(
     notices: readonly Notice[],
-    { project, run, command, who }: { readonly project: string } & Pick<NoticeContent, "run" | "command" | "who">,
-    deliver: (notice: Notice, content: NoticeContent, project: string) => Promise<void> = deliverNotice,
+    { project, run, command, who }: NoticeSource & { readonly run: string },
+    deliver: Deliver = deliverNotice,
   ) {
-    this.#notices = notices;
-    this.#deliver = (notice, content) => deliver(notice, content, project);
+    this.#send = (content) => sendNotices(notices, content, project, deliver);
     this.#common = { run, command, who, host: hostname() };
   }
 
@@ -72,16 +74,22 @@ export class Notifier {
     const of = (event: NoticeContent["event"]) => this.#send({ ...content, event });
     return [...(isFailure ? await of("failure") : []), ...(this.#changed.size > 0 ? await of("change") : [])];
   }
+}
 
-  async #send(content: NoticeContent): Promise<readonly string[]> {
-    const due = this.#notices.filter(({ on }) => on.includes(content.event));
-    const ends = await Promise.allSettled(due.map((notice) => this.#deliver(notice, content)));
-    return ends.flatMap((end, index) =>
-      end.status === "rejected"
-        ? [`${recipientOf(due[index] as Notice)} was not told: ${(end.reason as Error).message}`]
-        : [],
-    );
-  }
+/** Sends the notices that are due for this content; resolves with a warning for each that failed. */
+export async function sendNotices(
+  notices: readonly Notice[],
+  content: NoticeContent,
+  project: string,
+  deliver: Deliver = deliverNotice,
+): Promise<readonly string[]> {
+  const due = notices.filter(({ on }) => on.includes(content.event));
+  const ends = await Promise.allSettled(due.map((notice) => deliver(notice, content, project)));
+  return ends.flatMap((end, index) =>
+    end.status === "rejected"
+      ? [`${recipientOf(due[index] as Notice)} was not told: ${(end.reason as Error).message}`]
+      : [],
+  );
 }
 
 /** A notice's name in messages; for a webhook only the host, since the address may be a secret. */

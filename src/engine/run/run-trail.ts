@@ -49,7 +49,24 @@ export interface AdHocBegan {
   readonly nodes: readonly string[];
 }
 
-export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan;
+/** A trail's entry of a look at nodes by `kcore drift`, or of a pass of `kcore reconcile`. */
+export interface DriftFound {
+  readonly type: "drift.found" | "reconcile.pass";
+  readonly who: string;
+  readonly command: string;
+  readonly revision?: string;
+  /** By node, the steps that differ from the project. */
+  readonly differs: Readonly<Record<string, readonly string[]>>;
+  readonly outcome?: string;
+  /** The run that a pass made. */
+  readonly run?: string;
+  /** The reasons why a pass did not apply all. */
+  readonly reasons?: readonly string[];
+  /** The number of earlier passes that found the same as the entry before, and have no entry of their own. */
+  readonly repeats?: number;
+}
+
+export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan | DriftFound;
 
 /** Appends an entry to the audit trail of a project's runs. @throws NodeJS.ErrnoException as appendEntry does */
 export function recordRuns(project: string, at: number, entry: RunsEntry): void {

@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto";
+import { keepRevision, revisionOf } from "#engine/orchestrate/node-revisions.ts";
+import { exitCodes, type ExitCode } from "#errors/problem.ts";
+import { ownProblems } from "#tui/tally.ts";
+import { commandOf, driftsOf, lookFor, namesOf, workOf, type NodeDrift, type Work } from "../drift/look-for-drift.ts";
+import type { CommonFlags } from "../options.ts";
+import type { ReconcileSettings } from "../project/project-settings.ts";
+import { ownRoster } from "../roster/own-roster.ts";
+import { givenPassphrase } from "../terminal/given-passphrase.ts";
+import { requestOf } from "../watch/run-request.ts";
+import { startRun } from "../watch/start-run.ts";
+import { decide, isAway, needsGrant, questionsOf, type Decision } from "./decide.ts";
+
+export interface ReconcileFlags extends CommonFlags {
+  readonly passphraseFile?: string;
+  readonly output: "table" | "json";
+}
+
+/** A run that failed: the hash of the differences, how often it failed, and the passes that leave it alone. */
+export interface FailedRun {
+  readonly hash: string;
+  readonly tries: number;
+  readonly left: number;
+}
+
+/** The most passes that leave a failed run alone: a day, at ten minutes each. */
+const mostLeft = 143;
+
+/** The result of a pass over the nodes. */
+export interface Applied extends Pick<Decision, "notices" | "waits"> {
+  readonly outcome: "in order" | "applied" | "pending" | "failed";
+  readonly exitCode: ExitCode;
+  readonly drifts: readonly NodeDrift[];
+  /** The run that was made. */
+  readonly run?: string;
+  /** The run that failed, now or in an earlier pass. */
+  readonly failed?: FailedRun;
+}
+
+/**
+ * Compares the nodes with the clone's commit by a dry run, and applies what differs within the limits. Each failure of the same run doubles
+ * the passes until it is tried again. @throws KcoreError for a wrong project
+ */
+export async function applyDifferences(
+  project: string,
+  flags: ReconcileFlags,
+  { revision, settings, failed }: { revision: string; settings: ReconcileSettings; failed: FailedRun | undefined },
+): Promise<Applied> {
+  const work = workOf(project, settings);
+  const command = commandOf(work);
+  const model = await lookFor(work, flags, false);
+  const drifts = withOwed(project, revision, work, driftsOf(model));
+  const hash = hashOf([revision, namesOf(drifts)]);
+  const before = failed?.hash === hash ? failed : undefined;
+  const { apply, ...decision } = decide({
+    ...{ drifts, command, limits: settings, now: Date.now() },
+    problems: ownProblems(model),
+    questions: questionsOf(model, (await givenPassphrase(flags.passphraseFile)) !== undefined),
+    takesNodes: work.on !== undefined,
+    isHeld: before !== undefined && before.left > 0,
+  });
+  const common = { ...decision, drifts, ...(before && { failed: { ...before, left: Math.max(0, before.left - 1) } }) };
+  if (decision.waits !== undefined) return { ...common, outcome: "pending", exitCode: exitCodes.differs };
+  if (apply.length === 0) return { ...common, ...endOf(drifts) };
+  const { what, on, ...rest } = work;
+  const nodes = on === undefined ? {} : { on: apply.join(",") };
+  const request = requestOf(flags, what, { ...rest, ...nodes, command: commandOf({ ...work, ...nodes }) });
+  // Without a view: the run's record and its notices tell about it.
+  const { exitCode, folder } = await startRun(flags, request, { output: "quiet" });
+  if (exitCode === exitCodes.done)
+    return { ...decision, drifts, outcome: "applied", exitCode: endOf(drifts).exitCode, run: folder.id };
+  const tries = (before?.tries ?? 0) + 1;
+  const again = { hash, tries, left: Math.min(mostLeft, 2 ** tries - 1) };
+  return { ...decision, drifts, outcome: "failed", exitCode, run: folder.id, failed: again };
+}
+
+/** A hash of values, which shows whether they changed. */
+export function hashOf(values: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(values)).digest("hex").slice(0, 16);
+}
+
+/** The end of a pass that has nothing to apply. */
+function endOf(drifts: readonly NodeDrift[]): Pick<Applied, "outcome" | "exitCode"> {
+  const broken = drifts.filter((drift) => drift.outcome !== "done" && !isAway(drift));
+  if (!broken.every(needsGrant)) return { outcome: "failed", exitCode: exitCodes.failed };
+  if (broken.length > 0) return { outcome: "pending", exitCode: exitCodes.differs };
+  return { outcome: "in order", exitCode: drifts.some(isAway) ? exitCodes.unreachable : exitCodes.done };
+}
+
+/**
+ * The differences, with the steps that a node owes to the commit: those that only a run tells run once for each commit. Keeps the revision of
+ * the nodes that owe nothing.
+ */
+function withOwed(
+  project: string,
+  revision: string,
+  { what, params }: Work,
+  drifts: readonly NodeDrift[],
+): readonly NodeDrift[] {
+  const { nodes } = ownRoster(project);
+  return drifts.map((drift) => {
+    const { node, outcome, differs, unknown, always } = drift;
+    const entry = nodes.get(node);
+    const before = entry && revisionOf(project, entry);
+    const hasIt = before?.isWhole === true && before.revision === revision && before.dirty !== true;
+    if (!entry || outcome !== "done" || differs.length > 0 || hasIt) return drift;
+    const owed = [...unknown, ...always];
+    const kept = { id: entry.id, at: Date.now(), revision, dirty: false, isWhole: true, what, params };
+    if (owed.length === 0) keepRevision(project, node, kept);
+    return { ...drift, differs: owed };
+  });
+}
