@@ -6,8 +6,13 @@ import type { DriftFlags } from "./find-drift.ts";
 /** `kcore drift [NAME…]`. */
 export function driftCommand(): Command {
   const command = new Command("drift")
-    .description("Show by node and step what differs from the project, changing nothing; with --since, what differed")
-    .argument("[names...]", "an orchestration or states; else reconcile's of kcore.yaml, else what each node got last");
+    .description(
+      "Show the differences between nodes and project, by node and step, changing nothing; --since shows earlier ones",
+    )
+    .argument(
+      "[names...]",
+      "an orchestration or states; else the work of reconcile in kcore.yaml, else the last work of each node",
+    );
   addRunOptions(command, { full: false }).addOption(
     new Option("--since <age>", "the differences found since then, without a connection: 12h, 7d").argParser(parseAge),
   );

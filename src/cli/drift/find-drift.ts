@@ -55,7 +55,7 @@ function selectNodes(project: string, on: string | undefined, flags: DriftFlags)
   return on === undefined ? [...roster.nodes.values()] : matchTargets(on, { ...roster, facts });
 }
 
-/** The work to look at: the named one, else the one of the project's settings, else what each node got last. @throws KcoreError USAGE */
+/** The work to look at: the named one, else the one of the project's settings, else the last work of each node. @throws KcoreError USAGE */
 function worksOf(
   project: string,
   names: readonly string[],

@@ -89,7 +89,9 @@ export function driftsOf({ nodes, warnings }: RunModel): readonly NodeDrift[] {
 function stepsOf({ steps }: NodeModel, isWanted: (step: StepModel) => boolean): readonly StepDrift[] {
   return steps.filter(isWanted).map(({ stage, title, module, changes, diff, reason }) => ({
     stage: withoutWave(stage),
-    ...{ title, module, changes },
+    title,
+    module,
+    changes,
     ...omitUndefined({ diff, reason }),
   }));
 }

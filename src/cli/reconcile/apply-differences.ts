@@ -38,7 +38,7 @@ export interface Applied extends Pick<Decision, "notices" | "waits"> {
 }
 
 /**
- * Compares the nodes with the clone's commit by a dry run, and applies what differs within the limits. Each failure of the same run doubles
+ * Compares the nodes with the clone's commit by a dry run, and applies the differences within the limits. Each failure of the same run doubles
  * the passes until it is tried again. @throws KcoreError for a wrong project
  */
 export async function applyDifferences(
@@ -53,7 +53,10 @@ export async function applyDifferences(
   const hash = hashOf([revision, namesOf(drifts)]);
   const before = failed?.hash === hash ? failed : undefined;
   const { apply, ...decision } = decide({
-    ...{ drifts, command, limits: settings, now: Date.now() },
+    drifts,
+    command,
+    limits: settings,
+    now: Date.now(),
     problems: ownProblems(model),
     questions: questionsOf(model, (await givenPassphrase(flags.passphraseFile)) !== undefined),
     takesNodes: work.on !== undefined,

@@ -11,7 +11,7 @@ interface Flags extends ReconcileFlags {
 export function reconcileCommand(): Command {
   const command = addProjectOption(new Command("reconcile"))
     .description(
-      "One pass: fetch the branch, verify its commit, compare the nodes, apply what differs within the limits of kcore.yaml",
+      "One pass: fetch the branch, verify its commit, compare the nodes, apply the differences within the limits of kcore.yaml",
     )
     .option(...caPassphrase)
     .option("--install", "let a timer of systemd make passes")
@@ -26,7 +26,7 @@ Examples:
   sudo kcore reconcile --install
   sudo kcore reconcile --uninstall
 
-docs/gitops.md has the settings. What needs a person is told once by the ways of notify.yaml.
+docs/gitops.md has the settings. A notice of notify.yaml tells once each thing that needs a person.
 
 Exit codes: 0 in order or applied, 1 a commit was refused or a node failed, 3 nodes are down, 4 a person has to decide.`,
     )

@@ -47,7 +47,7 @@ interface Memory {
 }
 
 /**
- * `kcore reconcile`: one pass. It follows the branch, compares the nodes and applies what differs within the limits; one pass at a time for a
+ * `kcore reconcile`: one pass. It follows the branch, compares the nodes and applies the differences within the limits; one pass at a time for a
  * project. @throws KcoreError RECONCILE_UNSET, RECONCILE_BUSY
  */
 export async function reconcile(flags: ReconcileFlags): Promise<void> {
@@ -78,7 +78,7 @@ function settingsOf(project: string) {
   if (settings) return { settings, signed: runs.requireSigned };
   throw new KcoreError({
     code: "RECONCILE_UNSET",
-    message: "kcore.yaml does not say what the nodes shall have",
+    message: "kcore.yaml has no work for reconcile",
     hint: "reconcile: { run: { state: [web] } } in kcore.yaml, or { run: { orchestrate: site } }; docs/gitops.md",
   });
 }

@@ -36,7 +36,7 @@ export interface Fleet {
   readonly run: (views: FleetViews) => Promise<void>;
 }
 
-/** What a project adds to the cluster. */
+/** The records of a project about the cluster's nodes. */
 export interface ProjectRecords {
   /** Finds the runs on a node by the node's name. */
   readonly runsOf?: (node: string) => Promise<readonly FleetRun[]>;

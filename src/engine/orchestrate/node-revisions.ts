@@ -1,21 +1,6 @@
 import { keepNodeFile, readNodeFile, readNodeFiles } from "#engine/facts/node-files.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { RunRequest } from "./run-types.ts";
-
-/** The work that a node got last, and the revision of the project at that time. */
-export interface NodeRevision extends Pick<RunRequest, "what" | "params"> {
-  /** The node's id: a new node with a former node's name has no revision yet. */
-  readonly id: string;
-  /** Absent: a pass of `kcore reconcile` found all of the work in order. */
-  readonly run?: string;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  /** Absent: the project was not under git. */
-  readonly revision?: string;
-  readonly dirty?: boolean;
-  /** Whether the node has all of the work: false if the run failed there, or left steps out. */
-  readonly isWhole: boolean;
-}
+import type { NodeRevision, RunRequest } from "./run-types.ts";
 
 /** Whether a run of this request leaves steps out that its orchestration or states have. */
 export function leavesOut(request: RunRequest): boolean {

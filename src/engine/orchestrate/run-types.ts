@@ -10,7 +10,6 @@ import type { Fetch } from "#engine/step/remote.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
 import type { ManagedThings } from "./managed.ts";
-import type { NodeRevision } from "./node-revisions.ts";
 
 /** A run as the operator asked for it; plain JSON, kept in the run's record, so that `runs resume` can repeat it. */
 export interface RunRequest {
@@ -48,6 +47,21 @@ export interface RunRequest {
   readonly unknownFacts?: "skip";
   /** The command line to show and to repeat. */
   readonly command: string;
+}
+
+/** The work that a node got last, and the revision of the project at that time. */
+export interface NodeRevision extends Pick<RunRequest, "what" | "params"> {
+  /** The node's id: a new node with a former node's name has no revision yet. */
+  readonly id: string;
+  /** Absent: a pass of `kcore reconcile` found all of the work in order. */
+  readonly run?: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Absent: the project was not under git. */
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  /** Whether the node has all of the work: false if the run failed there, or left steps out. */
+  readonly isWhole: boolean;
 }
 
 /** A run's title in views: `deploy_node`, `state apply web`, `exec uname -a`, `ping`. */

@@ -285,7 +285,9 @@ describe("kcore reconcile", () => {
     commit({ ...waits, ...settings("on: n1") });
     const { ended } = project.start(["reconcile"]);
     // The FIFO opens for writing once the step of the first pass reads it.
-    const writer = await open(gate, "w");
+    const tooEarly = ended.then(({ stdout, stderr }) => Promise.reject(new Error(stdout + stderr)));
+    const writer = await Promise.race([open(gate, "w"), tooEarly]);
+    tooEarly.catch(() => undefined);
     expect((await project.kcore("reconcile")).stderr).to.contain("RECONCILE_BUSY");
     await writer.close();
     expect((await ended).code).to.equal(0);
