@@ -7,6 +7,7 @@ import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readBytes } from "#engine/yaml/regular-file.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { MaintenanceWindow } from "#rollout/spec.ts";
 import { projectFile } from "./project-cluster.ts";
 
@@ -45,4 +46,12 @@ export function readSettings(project: string): z.output<typeof Settings> {
   const check = checkOf(trustOfProcess(process.env));
   const source = parseSource(projectFile, readBytes(path, { name: projectFile, check }));
   return validateValue(plainOf(source) ?? {}, source, Settings);
+}
+
+/** The settings of `kcore reconcile`, with the demand for signed commits. @throws KcoreError RECONCILE_UNSET; for a wrong file every problem */
+export function reconcileSettings(project: string): ReconcileSettings & { readonly signed: boolean } {
+  const { reconcile, runs } = readSettings(project);
+  if (reconcile) return { ...reconcile, signed: runs.requireSigned };
+  const hint = "reconcile: { run: { state: [web] } } in kcore.yaml, or { run: { orchestrate: site } }; docs/gitops.md";
+  throw new KcoreError({ code: "RECONCILE_UNSET", message: "kcore.yaml has no work for reconcile", hint });
 }

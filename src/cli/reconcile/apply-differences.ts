@@ -4,7 +4,7 @@ import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { ownProblems } from "#tui/tally.ts";
 import { commandOf, driftsOf, lookFor, namesOf, workOf, type NodeDrift, type Work } from "../drift/look-for-drift.ts";
 import type { CommonFlags } from "../options.ts";
-import type { ReconcileSettings } from "../project/project-settings.ts";
+import { reconcileSettings } from "../project/project-settings.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { requestOf } from "../watch/run-request.ts";
@@ -16,7 +16,7 @@ export interface ReconcileFlags extends CommonFlags {
   readonly output: "table" | "json";
 }
 
-/** A run that failed: the hash of the differences, how often it failed, and the passes that leave it alone. */
+/** The differences for which a run failed, as a hash, and the number of passes that leave it alone: each failure doubles the number. */
 export interface FailedRun {
   readonly hash: string;
   readonly tries: number;
@@ -31,58 +31,51 @@ export interface Applied extends Pick<Decision, "notices" | "waits"> {
   readonly outcome: "in order" | "applied" | "pending" | "failed";
   readonly exitCode: ExitCode;
   readonly drifts: readonly NodeDrift[];
-  /** The run that was made. */
   readonly run?: string;
-  /** The run that failed, now or in an earlier pass. */
   readonly failed?: FailedRun;
 }
 
-/**
- * Compares the nodes with the clone's commit by a dry run, and applies the differences within the limits. Each failure of the same run doubles
- * the passes until it is tried again. @throws KcoreError for a wrong project
- */
+/** Compares the nodes with the clone's commit by a dry run, and applies the differences within the limits. @throws KcoreError */
 export async function applyDifferences(
   project: string,
   flags: ReconcileFlags,
-  { revision, settings, failed }: { revision: string; settings: ReconcileSettings; failed: FailedRun | undefined },
+  { revision, failed }: { readonly revision: string; readonly failed: FailedRun | undefined },
 ): Promise<Applied> {
-  const work = workOf(project, settings);
-  const command = commandOf(work);
+  // The settings of the commit that is applied count, not those of the commit before.
+  const limits = reconcileSettings(project);
+  const work = workOf(project, limits);
   const model = await lookFor(work, flags, false);
   const drifts = withOwed(project, revision, work, driftsOf(model));
-  const hash = hashOf([revision, namesOf(drifts)]);
+  const hash = createHash("sha256")
+    .update(JSON.stringify([revision, namesOf(drifts)]))
+    .digest("hex");
   const before = failed?.hash === hash ? failed : undefined;
   const { apply, ...decision } = decide({
     drifts,
-    command,
-    limits: settings,
-    now: Date.now(),
+    limits,
     problems: ownProblems(model),
     questions: questionsOf(model, (await givenPassphrase(flags.passphraseFile)) !== undefined),
+    command: commandOf(work),
     takesNodes: work.on !== undefined,
     isHeld: before !== undefined && before.left > 0,
+    now: Date.now(),
   });
-  const common = { ...decision, drifts, ...(before && { failed: { ...before, left: Math.max(0, before.left - 1) } }) };
-  if (decision.waits !== undefined) return { ...common, outcome: "pending", exitCode: exitCodes.differs };
-  if (apply.length === 0) return { ...common, ...endOf(drifts) };
-  const { what, on, ...rest } = work;
-  const nodes = on === undefined ? {} : { on: apply.join(",") };
-  const request = requestOf(flags, what, { ...rest, ...nodes, command: commandOf({ ...work, ...nodes }) });
+  const held = before && { failed: { ...before, left: Math.max(0, before.left - 1) } };
+  const common = { ...decision, drifts };
+  if (decision.waits !== undefined) return { ...common, ...held, outcome: "pending", exitCode: exitCodes.differs };
+  if (apply.length === 0) return { ...common, ...held, ...endOf(drifts) };
+  const narrow: Work = { ...work, ...(work.on !== undefined && { on: apply.join(",") }) };
+  const { what, ...rest } = narrow;
   // Without a view: the run's record and its notices tell about it.
+  const request = requestOf(flags, what, { ...rest, command: commandOf(narrow) });
   const { exitCode, folder } = await startRun(flags, request, { output: "quiet" });
-  if (exitCode === exitCodes.done)
-    return { ...decision, drifts, outcome: "applied", exitCode: endOf(drifts).exitCode, run: folder.id };
+  if (exitCode === exitCodes.done) return { ...common, ...endOf(drifts), outcome: "applied", run: folder.id };
   const tries = (before?.tries ?? 0) + 1;
   const again = { hash, tries, left: Math.min(mostLeft, 2 ** tries - 1) };
-  return { ...decision, drifts, outcome: "failed", exitCode, run: folder.id, failed: again };
+  return { ...common, outcome: "failed", exitCode, run: folder.id, failed: again };
 }
 
-/** A hash of values, which shows whether they changed. */
-export function hashOf(values: readonly unknown[]): string {
-  return createHash("sha256").update(JSON.stringify(values)).digest("hex").slice(0, 16);
-}
-
-/** The end of a pass that has nothing to apply. */
+/** The end of a pass that applied nothing, or all. */
 function endOf(drifts: readonly NodeDrift[]): Pick<Applied, "outcome" | "exitCode"> {
   const broken = drifts.filter((drift) => drift.outcome !== "done" && !isAway(drift));
   if (!broken.every(needsGrant)) return { outcome: "failed", exitCode: exitCodes.failed };
@@ -94,14 +87,9 @@ function endOf(drifts: readonly NodeDrift[]): Pick<Applied, "outcome" | "exitCod
  * The differences, with the steps that a node owes to the commit: those that only a run tells run once for each commit. Keeps the revision of
  * the nodes that owe nothing.
  */
-function withOwed(
-  project: string,
-  revision: string,
-  { what, params }: Work,
-  drifts: readonly NodeDrift[],
-): readonly NodeDrift[] {
+function withOwed(project: string, revision: string, { what, params }: Work, drifts: readonly NodeDrift[]) {
   const { nodes } = ownRoster(project);
-  return drifts.map((drift) => {
+  return drifts.map((drift): NodeDrift => {
     const { node, outcome, differs, unknown, always } = drift;
     const entry = nodes.get(node);
     const before = entry && revisionOf(project, entry);

@@ -4,10 +4,8 @@ import { isInWindow } from "#rollout/window.ts";
 import type { NodeDrift } from "../drift/look-for-drift.ts";
 import type { ReconcileSettings } from "../project/project-settings.ts";
 
-/** A message for a person, sent once while its key stands. */
+/** A message for a person, sent once while it stands. `question`: something to decide, `failure`: something to mend. */
 export interface PassNotice {
-  readonly key: string;
-  /** `question`: a person has to decide. `failure`: a person has to mend something. */
   readonly event: "question" | "failure";
   readonly text: string;
 }
@@ -26,14 +24,12 @@ export interface PassFacts {
   readonly limits: Pick<ReconcileSettings, "maxChanges" | "maxNodes" | "windows">;
   /** Whether the same run failed in an earlier pass, and its turn has not come again. */
   readonly isHeld: boolean;
-  /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
+/** The nodes to change now, or why none is changed though some differ. */
 export interface Decision {
-  /** The nodes to change now. */
   readonly apply: readonly string[];
-  /** Why no node is changed though some differ. */
   readonly waits?: string;
   readonly notices: readonly PassNotice[];
 }
@@ -41,22 +37,20 @@ export interface Decision {
 /** Decides which nodes a pass changes. A node that a dry run could not bring to its end is left alone. */
 export function decide({ drifts, problems, questions, command, takesNodes, limits, isHeld, now }: PassFacts): Decision {
   const { maxChanges = Infinity, maxNodes = Infinity, windows } = limits;
-  const notices = [...drifts.flatMap(nodeNotices), ...problems.map((one) => noticeOf("failure", formatProblem(one)))];
-  const ready = drifts.filter(({ outcome, differs }) => outcome === "done" && differs.length > 0);
-  const changes = ready.reduce((sum, { differs }) => sum + differs.length, 0);
+  const notices = [...drifts.flatMap(nodeNotices), ...problems.map(failureOf)];
   const wait = (waits: string): Decision => ({ apply: [], waits, notices });
-  const ask = (waits: string, key = waits): Decision => {
-    const text = `${waits}; to do it: ${command}`;
-    return { apply: [], waits, notices: [...notices, { key, event: "question", text }] };
+  const ask = (waits: string): Decision => {
+    return { apply: [], waits, notices: [...notices, { event: "question", text: `${waits}; to do it: ${command}` }] };
   };
+  const ready = drifts.filter(({ outcome, differs }) => outcome === "done" && differs.length > 0);
+  const others = drifts.flatMap(({ node, outcome }) => (outcome === "done" ? [] : node));
+  const changes = ready.reduce((sum, { differs }) => sum + differs.length, 0);
   if (problems.length > 0) return wait("the dry run stopped");
   if (ready.length === 0) return { apply: [], notices };
-  const undone = drifts.filter(({ outcome }) => outcome !== "done").map(({ node }) => node);
-  if (!takesNodes && undone.length > 0) return wait(`this orchestration cannot leave out ${undone.join(", ")}`);
+  if (!takesNodes && others.length > 0) return wait(`this orchestration cannot leave out ${others.join(", ")}`);
   if (questions.length > 0) return ask(`the run asks a person: ${questions.join("; ")}`);
-  if (changes > maxChanges) return ask(`${changes} steps differ, and a pass may change ${maxChanges}`, "maxChanges");
-  if (ready.length > maxNodes)
-    return ask(`${ready.length} nodes differ, and a pass may change ${maxNodes}`, "maxNodes");
+  if (changes > maxChanges) return ask(`more steps differ than a pass may change (${maxChanges})`);
+  if (ready.length > maxNodes) return ask(`more nodes differ than a pass may change (${maxNodes})`);
   if (isHeld) return wait("the same run failed before: a later pass tries it again");
   if (windows.length > 0 && !windows.some((window) => isInWindow(window, now))) return wait("outside of the windows");
   return { apply: ready.map(({ node }) => node), notices };
@@ -74,28 +68,25 @@ export function needsGrant({ problem }: NodeDrift): boolean {
 
 function nodeNotices(drift: NodeDrift): readonly PassNotice[] {
   const { node, outcome, left, problem } = drift;
-  const notices = left.map((text) => noticeOf("question", `${node}: ${text}`));
+  const notices = left.map((text): PassNotice => ({ event: "question", text: `${node}: ${text}` }));
   if (outcome !== "failed" || isAway(drift)) return notices;
-  const why = problem ? formatProblem(problem) : "its dry run failed";
-  return [...notices, noticeOf(needsGrant(drift) ? "question" : "failure", `${node}: ${why}`)];
+  const text = `${node}: ${problem ? formatProblem(problem) : "its dry run failed"}`;
+  return [...notices, { event: needsGrant(drift) ? "question" : "failure", text }];
 }
 
-/** A notice that stands as long as its text. */
-export function noticeOf(event: PassNotice["event"], text: string): PassNotice {
-  return { key: text, event, text };
+/** The notice of a problem that a person has to mend. */
+export function failureOf(problem: Problem): PassNotice {
+  return { event: "failure", text: formatProblem(problem) };
 }
 
-/** Actions that ask for the passphrase of CA keys when they have something to do. */
-const sealing = /^(pki\.(create|issue|escrow)|update\.sign)/;
-
-/** The questions that a run after this dry run would put to an operator. */
+/** The questions that a run after this dry run would put to an operator: confirmations, and the passphrase where a key of a CA is due. */
 export function questionsOf({ stages }: Pick<RunModel, "stages">, hasPassphrase: boolean): readonly string[] {
-  const asked = stages.flatMap(({ id, actions }) =>
-    actions.flatMap(({ action, outcome = "", note = "" }) => {
-      if (action === "confirm" && outcome === "ok") return note.replace(/^would ask: /, "");
-      const isDue = ["would-change", "unknown"].includes(outcome) && sealing.test(action);
-      return isDue && !hasPassphrase ? `the passphrase of the CA's keys, for “${id}”` : [];
-    }),
+  const actions = stages.flatMap((stage) => stage.actions);
+  const confirms = actions.filter(({ action, outcome }) => action === "confirm" && outcome === "ok");
+  const isDue = actions.some(
+    ({ action, outcome = "" }) =>
+      /^(pki\.(create|issue|escrow)|update\.sign)/.test(action) && ["would-change", "unknown"].includes(outcome),
   );
-  return [...new Set(asked)];
+  const asked = confirms.map(({ note = "" }) => note.replace(/^would ask: /, ""));
+  return isDue && !hasPassphrase ? [...asked, "the passphrase of the CA's keys"] : asked;
 }

@@ -9,26 +9,25 @@ import { trustOfProcess } from "#engine/project/project.ts";
 import { sendNotices } from "#engine/run/notify.ts";
 import { makeIgnoredFolder } from "#engine/run/run-folder.ts";
 import { recordRuns } from "#engine/run/run-trail.ts";
-import { exitCodes, formatProblem, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { namesOf } from "../drift/look-for-drift.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
-import { readSettings } from "../project/project-settings.ts";
+import { reconcileSettings } from "../project/project-settings.ts";
 import { printResult } from "../terminal/format-result.ts";
 import { toStderr } from "../terminal/say.ts";
-import { applyDifferences, hashOf, type Applied, type FailedRun, type ReconcileFlags } from "./apply-differences.ts";
-import { isAway, noticeOf, type PassNotice } from "./decide.ts";
-import { followBranch } from "./follow-branch.ts";
+import { applyDifferences, type Applied, type FailedRun, type ReconcileFlags } from "./apply-differences.ts";
+import { failureOf, isAway, type PassNotice } from "./decide.ts";
+import { followBranch, problemsIn } from "./follow-branch.ts";
 
-/** A pass of `kcore reconcile`, as `-o json` prints it and `.kcore/reconcile.json` keeps it. */
+/** A pass of `kcore reconcile`, as `-o json` prints it and the audit trail keeps it. */
 interface Pass {
   readonly outcome: Applied["outcome"] | "refused";
   readonly revision?: string;
   /** By node, the steps that differed before the pass. */
   readonly differs: Readonly<Record<string, readonly string[]>>;
-  /** Nodes that were down, or that another run held: a later pass catches them up. */
+  /** Nodes that were down, or that another run held. */
   readonly away: readonly string[];
-  /** The run that the pass made. */
   readonly run?: string;
   /** The reasons why the pass did not do all, and the messages for a person. */
   readonly reasons: readonly string[];
@@ -38,12 +37,12 @@ interface Pass {
 interface Memory {
   /** The last commit that passed all checks. */
   readonly vetted?: string;
-  /** The keys of notices that stand and were sent. */
+  /** The notices that stand and were sent. */
   readonly told: readonly string[];
-  /** The last entry in the audit trail, as a hash, and the number of passes since that found the same. */
-  readonly recorded?: { readonly hash: string; readonly repeats: number };
   readonly failed?: FailedRun;
-  readonly last?: Pass & { readonly at: string };
+  readonly last?: Pass;
+  /** The number of passes after the last entry of the audit trail, which found the same. */
+  readonly repeats?: number;
 }
 
 /**
@@ -52,7 +51,7 @@ interface Memory {
  */
 export async function reconcile(flags: ReconcileFlags): Promise<void> {
   const project = findProject(flags.project);
-  settingsOf(project);
+  const { branch, signed } = reconcileSettings(project);
   const release = await lockFolder(makeIgnoredFolder(project, "reconcile"));
   if (!release) {
     const hint = "wait for its end: systemctl status 'kcore-reconcile-*'";
@@ -61,27 +60,35 @@ export async function reconcile(flags: ReconcileFlags): Promise<void> {
   try {
     const file = join(project, ".kcore", "reconcile.json");
     const before = readMemory(file);
-    const { exitCode, notices, memory, ...pass } = await makePass(project, flags, before);
+    const { vetted, failed } = before;
+    const { revision, refused } = await followBranch(project, { branch, signed, vetted });
+    const made =
+      revision === undefined
+        ? { ...nothing, outcome: "refused" as const, failed }
+        : await applyDifferences(project, flags, { revision, failed }).catch((error: unknown) => {
+            return { ...nothing, outcome: "failed" as const, failed, notices: problemsIn(error).map(failureOf) };
+          });
+    const { drifts, exitCode, waits, run } = { waits: undefined, run: undefined, ...made };
+    const notices = [...refused.map(failureOf), ...made.notices];
+    const pass: Pass = {
+      outcome: made.outcome,
+      ...omitUndefined({ revision, run }),
+      differs: namesOf(drifts),
+      away: drifts.filter(isAway).map(({ node }) => node),
+      reasons: [...(waits === undefined ? [] : [waits]), ...notices.map(({ text }) => text)],
+    };
     const told = await tell(project, notices, before.told);
-    const recorded = record(project, pass, before.recorded);
-    const last = { at: new Date().toISOString(), ...pass };
-    replaceFileSync(file, `${JSON.stringify({ ...memory, told, recorded, last }, undefined, 2)}\n`);
-    process.exitCode = exitCode;
+    const repeats = record(project, pass, before);
+    const memory = { vetted: revision ?? vetted, told, failed: made.failed, last: pass, repeats };
+    replaceFileSync(file, `${JSON.stringify(memory, undefined, 2)}\n`);
+    process.exitCode = refused.length > 0 && exitCode !== exitCodes.unreachable ? exitCodes.failed : exitCode;
     printResult(pass, flags.output, () => draw(pass));
   } finally {
     release();
   }
 }
 
-function settingsOf(project: string) {
-  const { reconcile: settings, runs } = readSettings(project);
-  if (settings) return { settings, signed: runs.requireSigned };
-  throw new KcoreError({
-    code: "RECONCILE_UNSET",
-    message: "kcore.yaml has no work for reconcile",
-    hint: "reconcile: { run: { state: [web] } } in kcore.yaml, or { run: { orchestrate: site } }; docs/gitops.md",
-  });
-}
+const nothing = { drifts: [], notices: [], exitCode: exitCodes.failed };
 
 /** The memory of the last pass; an empty one without a readable file: then each notice is sent once more. */
 function readMemory(file: string): Memory {
@@ -92,81 +99,31 @@ function readMemory(file: string): Memory {
   }
 }
 
-interface MadePass extends Pass {
-  readonly exitCode: ExitCode;
-  readonly notices: readonly PassNotice[];
-  readonly memory: Pick<Memory, "vetted" | "failed">;
-}
-
-async function makePass(project: string, flags: ReconcileFlags, { vetted, failed }: Memory): Promise<MadePass> {
-  const problems: Problem[] = [];
-  const attempt = async <T>(work: () => Promise<T>): Promise<T | undefined> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      problems.push(...error.problems);
-      return undefined;
-    }
-  };
-  const { settings, signed } = settingsOf(project);
-  const followed = await attempt(() => followBranch({ project, branch: settings.branch, signed, vetted }));
-  problems.push(...(followed?.refused ?? []));
-  const revision = followed?.revision;
-  const isRefused = problems.length > 0;
-  const applied =
-    revision === undefined
-      ? undefined
-      : // The settings of the commit that is applied count, not those of the commit before.
-        await attempt(async () =>
-          applyDifferences(project, flags, { revision, settings: settingsOf(project).settings, failed }),
-        );
-  const { drifts = [], exitCode = exitCodes.failed, notices: own = [], waits, run } = applied ?? {};
-  const notices = [...problems.map((one) => noticeOf("failure", formatProblem(one))), ...own];
-  return {
-    outcome: applied?.outcome ?? (revision === undefined ? "refused" : "failed"),
-    ...omitUndefined({ revision, run }),
-    differs: namesOf(drifts),
-    away: drifts.filter(isAway).map(({ node }) => node),
-    reasons: [...(waits === undefined ? [] : [waits]), ...notices.map(({ text }) => text)],
-    notices,
-    exitCode: isRefused && exitCode !== exitCodes.unreachable ? exitCodes.failed : exitCode,
-    memory: omitUndefined({ vetted: revision ?? vetted, failed: applied ? applied.failed : failed }),
-  };
-}
-
-/** Sends the notices that were not sent in an earlier pass; returns the keys of those that stand and were sent. */
+/** Sends the notices that were not sent in an earlier pass; returns those that stand and were sent. */
 async function tell(project: string, notices: readonly PassNotice[], told: readonly string[]): Promise<string[]> {
   const ways = readNotices(project, trustOfProcess(process.env));
   const common = { command: "kcore reconcile", who: whoAmI(), host: hostname() };
-  const keys: string[] = [];
-  for (const { key, event, text } of notices) {
+  const sent: string[] = [];
+  for (const { event, text } of notices) {
     const content = { ...common, event, ...(event === "question" ? { question: text } : { problem: text }) };
-    const warnings = told.includes(key) ? [] : await sendNotices(ways, content, project);
+    const warnings = told.includes(text) ? [] : await sendNotices(ways, content, project);
     for (const warning of warnings) toStderr(warning);
     // The next pass sends a notice again that failed.
-    if (warnings.length === 0) keys.push(key);
+    if (warnings.length === 0) sent.push(text);
   }
-  return keys;
+  return sent;
 }
 
-/** Writes a pass into the audit trail; a pass that made no run and found the same as the last entry only counts. */
-function record(project: string, pass: Pass, before: Memory["recorded"]): Memory["recorded"] {
-  const { away: _, ...entry } = pass;
-  const hash = hashOf([pass]);
-  if (pass.run === undefined && before?.hash === hash) return { hash, repeats: before.repeats + 1 };
-  const repeats = before?.repeats ?? 0;
+/** Writes a pass into the audit trail; a pass that made no run and found the same as the last one only counts. */
+function record(project: string, pass: Pass, { last, repeats = 0 }: Memory): number {
+  if (pass.run === undefined && JSON.stringify(pass) === JSON.stringify(last)) return repeats + 1;
   const common = { type: "reconcile.pass", who: whoAmI(), command: "kcore reconcile" } as const;
-  recordRuns(project, Date.now(), { ...common, ...entry, ...(repeats > 0 && { repeats }) });
-  return { hash, repeats: 0 };
+  recordRuns(project, Date.now(), { ...common, ...pass, ...(repeats > 0 && { repeats }) });
+  return 0;
 }
 
-function draw({ outcome, revision, differs, away, run, reasons }: Pass): string {
-  const at = revision === undefined ? "" : ` at ${revision.slice(0, 12)}`;
-  const lines = [
-    ...Object.entries(differs).map(([node, steps]) => `${node} differed: ${steps.join(", ")}`),
-    ...away.map((node) => `${node} is down, or another run holds it: a later pass catches it up`),
-    ...reasons,
-  ];
-  return `${outcome}${at}${run === undefined ? "" : `  kcore runs show ${run}`}\n${lines.map((line) => `  ${line}\n`).join("")}`;
+function draw({ outcome, revision = "", away, run, reasons }: Pass): string {
+  const head = [outcome, revision.slice(0, 12), run === undefined ? "" : `kcore runs show ${run}`].join("  ");
+  const later = away.map((node) => `${node} is down, or another run holds it: a later pass catches it up`);
+  return [head.trimEnd(), ...[...later, ...reasons].map((line) => `  ${line}`), ""].join("\n");
 }

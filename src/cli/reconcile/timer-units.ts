@@ -2,51 +2,42 @@ import { rm, writeFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { run } from "#base/process.ts";
-import { parseDuration } from "#base/units.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { findProject } from "../project/find-project.ts";
-import { readSettings } from "../project/project-settings.ts";
+import { reconcileSettings } from "../project/project-settings.ts";
 import { toStderr } from "../terminal/say.ts";
 
-/** The facts that the units are made of. */
-export interface TimerFacts {
-  readonly project: string;
-  /** The launcher of kcore. */
-  readonly program: string;
-  readonly user: string;
-  /** Seconds between the end of a pass and the next one. */
-  readonly seconds: number;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
-
-/** The texts of service and timer. The timer counts from the end of a pass, so passes never overlap. */
-export function unitsOf({
-  project,
-  program,
-  user,
-  seconds,
-  env,
-}: TimerFacts): Readonly<Record<"service" | "timer", string>> {
-  const about = `[Unit]\nDescription=kcore reconcile in ${project.replaceAll("%", "%%")}\n`;
-  const variables = ["PATH", "KCORE_HOME"].flatMap((name) =>
-    env[name] === undefined ? [] : `Environment=${quoted(`${name}=${env[name]}`)}\n`,
-  );
+/** The texts of service and timer for a project. The timer counts from the end of a pass, so passes never overlap. */
+export function unitsOf(
+  project: string,
+  user: string,
+  interval: string,
+): Readonly<Record<"service" | "timer", string>> {
+  // Words as in systemd.service(5), “Command lines”.
+  const quoted = (word: string): string => `"${word.replaceAll(/[\\"]/g, "\\$&").replaceAll(/[%$]/g, "$&$&")}"`;
+  const { PATH = "/usr/bin:/bin", KCORE_HOME } = process.env;
+  const home = KCORE_HOME === undefined ? "" : `Environment=${quoted(`KCORE_HOME=${KCORE_HOME}`)}\n`;
   return {
-    service: `${about}Wants=network-online.target
+    service: `[Unit]
+Description=A pass of kcore reconcile
+Wants=network-online.target
 After=network-online.target
 
 [Service]
 Type=oneshot
 User=${user}
-${variables.join("")}ExecStart=${quoted(program)} reconcile --project ${quoted(project)}
+Environment=${quoted(`PATH=${PATH}`)}
+${home}ExecStart=${quoted(join(shippedRoot(), "bin", "kcore"))} reconcile --project ${quoted(project)}
 # 3: nodes are down; 4: a person has to decide.
 SuccessExitStatus=3 4
 `,
-    timer: `${about}
+    timer: `[Unit]
+Description=Passes of kcore reconcile
+
 [Timer]
 OnActiveSec=10
-OnUnitInactiveSec=${seconds}
+OnUnitInactiveSec=${interval}
 AccuracySec=1
 
 [Install]
@@ -55,21 +46,14 @@ WantedBy=timers.target
   };
 }
 
-/** A word of a unit file (systemd.service(5), “Command lines”). */
-function quoted(word: string): string {
-  return `"${word.replaceAll(/[\\"]/g, "\\$&").replaceAll("%", "%%").replaceAll("$", "$$$$")}"`;
-}
-
-/** Installs the timer of a project, or removes it. @throws KcoreError USAGE, RECONCILE_TIMER */
+/** Installs the timer of a project, or removes it. @throws KcoreError USAGE, RECONCILE_UNSET, RECONCILE_TIMER */
 export async function setTimer(given: string | undefined, isWanted: boolean): Promise<void> {
   const project = findProject(given);
   if (process.getuid?.() !== 0)
     throw usageError("the units lie in /etc/systemd/system", "sudo kcore reconcile --install; the passes run as you");
   const name = `kcore-reconcile${project.replaceAll(/[^A-Za-z0-9]+/g, "-")}`;
   const user = process.env["SUDO_USER"] ?? userInfo().username;
-  const seconds = parseDuration(readSettings(project).reconcile?.interval ?? "10m") ?? 600;
-  const program = join(shippedRoot(), "bin", "kcore");
-  const units = Object.entries(unitsOf({ project, program, user, seconds, env: process.env }));
+  const units = Object.entries(unitsOf(project, user, reconcileSettings(project).interval));
   if (!isWanted) await control("disable", "--now", `${name}.timer`);
   for (const [ending, text] of units) {
     const file = `/etc/systemd/system/${name}.${ending}`;

@@ -49,7 +49,7 @@ export interface AdHocBegan {
   readonly nodes: readonly string[];
 }
 
-/** A trail's entry of a look at nodes by `kcore drift`, or of a pass of `kcore reconcile`. */
+/** A trail's entry of a look at nodes by `kcore drift`, or of a pass of `kcore reconcile`, with more facts of that pass. */
 export interface DriftFound {
   readonly type: "drift.found" | "reconcile.pass";
   readonly who: string;
@@ -57,13 +57,6 @@ export interface DriftFound {
   readonly revision?: string;
   /** By node, the steps that differ from the project. */
   readonly differs: Readonly<Record<string, readonly string[]>>;
-  readonly outcome?: string;
-  /** The run that a pass made. */
-  readonly run?: string;
-  /** The reasons why a pass did not apply all. */
-  readonly reasons?: readonly string[];
-  /** The number of earlier passes that found the same as the entry before, and have no entry of their own. */
-  readonly repeats?: number;
 }
 
 export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan | DriftFound;
