@@ -7,7 +7,6 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { recordRuns } from "#engine/run/run-trail.ts";
 import { exitCodes, usageError, type ExitCode } from "#errors/problem.ts";
 import { ownProblems } from "#tui/tally.ts";
-import { itemTitle } from "#tui/work-item.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { readSettings } from "../project/project-settings.ts";
@@ -16,7 +15,17 @@ import { printRows } from "../terminal/format-result.ts";
 import { printProblems } from "../terminal/report-failure.ts";
 import { toStderr } from "../terminal/say.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
-import { driftsOf, lookFor, namesOf, whatOf, workOf, workOn, type NodeDrift, type Work } from "./look-for-drift.ts";
+import {
+  driftsOf,
+  lookFor,
+  namesOf,
+  stepName,
+  whatOf,
+  workOf,
+  workOn,
+  type NodeDrift,
+  type Work,
+} from "./look-for-drift.ts";
 
 export interface DriftFlags extends RunFlags {
   readonly output: "table" | "json";
@@ -86,10 +95,9 @@ function worksOf(
 }
 
 function rowsOf({ node, outcome, differs, unknown, left, problem }: NodeDrift): readonly (readonly string[])[] {
-  const nameOf = ({ stage, title }: NodeDrift["differs"][number]) => itemTitle({ stage, title });
   return [
-    ...differs.map((step) => [node, nameOf(step), step.module, step.changes.map(changeText).join(", ")]),
-    ...unknown.map((step) => [node, nameOf(step), step.module, `cannot be told ${step.reason ?? ""}`]),
+    ...differs.map((step) => [node, stepName(step), step.module, step.changes.map(changeText).join(", ")]),
+    ...unknown.map((step) => [node, stepName(step), step.module, `cannot be told ${step.reason ?? ""}`]),
     ...left.map((text) => [node, "", "", text]),
     ...(outcome === "done" ? [] : [[node, "", "", `${outcome}${problem ? `: ${problem.message}` : ""}`]]),
   ];

@@ -96,16 +96,13 @@ function stepsOf({ steps }: NodeModel, isWanted: (step: StepModel) => boolean): 
   }));
 }
 
-/** The steps that differ, by node, as the audit trail keeps them: at most a hundred in all. */
+/** The steps that differ, by node, as the audit trail keeps them: at most twenty of a node. */
 export function namesOf(drifts: readonly NodeDrift[]): Readonly<Record<string, readonly string[]>> {
-  const all = drifts.flatMap(({ node, differs }) =>
-    differs.map(({ stage, title }) => ({ node, name: itemTitle({ stage, title }) })),
-  );
-  const kept = all.slice(0, 100).concat(all.length > 100 ? { node: "", name: `and ${all.length - 100} more` } : []);
-  return Object.fromEntries(
-    Object.entries(Object.groupBy(kept, ({ node }) => node)).map(([node, of = []]) => [
-      node,
-      of.map(({ name }) => name),
-    ]),
-  );
+  const differing = drifts.filter(({ differs }) => differs.length > 0);
+  return Object.fromEntries(differing.map(({ node, differs }) => [node, differs.slice(0, 20).map(stepName)]));
+}
+
+/** A step as tables name it: `web: issue`. */
+export function stepName({ stage, title }: Pick<StepDrift, "stage" | "title">): string {
+  return itemTitle({ stage, title });
 }

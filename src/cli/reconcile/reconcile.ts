@@ -1,12 +1,11 @@
 import { readFileSync } from "node:fs";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import { replaceFileSync } from "#base/file.ts";
 import { lockFolder } from "#base/lock-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { readNotices } from "#engine/orchestrate/notices.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
-import { sendNotices } from "#engine/run/notify.ts";
+import { Notifier } from "#engine/run/notify.ts";
 import { makeIgnoredFolder } from "#engine/run/run-folder.ts";
 import { recordRuns } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -102,11 +101,11 @@ function readMemory(file: string): Memory {
 /** Sends the notices that were not sent in an earlier pass; returns those that stand and were sent. */
 async function tell(project: string, notices: readonly PassNotice[], told: readonly string[]): Promise<string[]> {
   const ways = readNotices(project, trustOfProcess(process.env));
-  const common = { command: "kcore reconcile", who: whoAmI(), host: hostname() };
+  const notifier = new Notifier(ways, { project, command: "kcore reconcile", who: whoAmI() });
   const sent: string[] = [];
   for (const { event, text } of notices) {
-    const content = { ...common, event, ...(event === "question" ? { question: text } : { problem: text }) };
-    const warnings = told.includes(text) ? [] : await sendNotices(ways, content, project);
+    const content = { event, ...(event === "question" ? { question: text } : { problem: text }) };
+    const warnings = told.includes(text) ? [] : await notifier.send(content);
     for (const warning of warnings) toStderr(warning);
     // The next pass sends a notice again that failed.
     if (warnings.length === 0) sent.push(text);

@@ -36,19 +36,15 @@ export interface Fleet {
   readonly run: (views: FleetViews) => Promise<void>;
 }
 
-/** The records of a project about the cluster's nodes. */
-export interface ProjectRecords {
-  /** Finds the runs on a node by the node's name. */
-  readonly runsOf?: (node: string) => Promise<readonly FleetRun[]>;
-  /** The revisions that nodes got last, by id. */
-  readonly revisions?: () => ReadonlyMap<string, string>;
-}
-
-/** Reads the cluster for a view. @throws KcoreError when no controller answers */
+/**
+ * Reads the cluster for a view. `runsOf` finds the runs on a node by the node's name, `revisions` the revisions that nodes got last, by id;
+ * both are absent outside a project. @throws KcoreError when no controller answers
+ */
 export async function openFleet(
   cluster: Cluster,
   signal: AbortSignal,
-  { runsOf, revisions }: ProjectRecords = {},
+  runsOf?: (node: string) => Promise<readonly FleetRun[]>,
+  revisions?: () => ReadonlyMap<string, string>,
 ): Promise<Fleet> {
   let answers = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
   const news = new ChangedParts<FleetPart>();

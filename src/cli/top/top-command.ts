@@ -59,9 +59,8 @@ async function watchFleet(cluster: Cluster, project: string | undefined): Promis
   const { snapshot, openNode, run } = await openFleet(
     cluster,
     stop.signal,
-    project === undefined
-      ? {}
-      : { runsOf: (node) => runsOfNode(project, node), revisions: () => revisionWords(project) },
+    project === undefined ? undefined : (node) => runsOfNode(project, node),
+    project === undefined ? undefined : () => revisionWords(project),
   );
   const { openFleetScreen } = await import("./open-fleet-screen.ts");
   const view = await openFleetScreen({ snapshot, openNode, leave: () => stop.abort() });

@@ -74,7 +74,7 @@ function listedRun({ folder, header, state, started, since, milliseconds, nodes,
 
 async function openFeed(cluster: Cluster, project: string): Promise<FleetFeed> {
   const stop = new AbortController();
-  const { run, ...fleet } = await openFleet(cluster, stop.signal, { revisions: () => revisionWords(project) });
+  const { run, ...fleet } = await openFleet(cluster, stop.signal, undefined, () => revisionWords(project));
   let { snapshot } = fleet;
   let link: FleetLink = { state: "live", endpoint: snapshot.asked };
   const calls: (() => void)[] = [];

@@ -24,23 +24,22 @@ export interface NoticeContent {
   readonly question?: string;
 }
 
-type NoticeSource = { readonly project: string } & Pick<NoticeContent, "command" | "who">;
-type Deliver = (notice: Notice, content: NoticeContent, project: string) => Promise<void>;
-
 /** Sends the notices of `notify.yaml` for one run. It handles events as they are recorded, with masked secrets. */
 export class Notifier {
-  readonly #send: (content: NoticeContent) => Promise<readonly string[]>;
+  readonly #notices: readonly Notice[];
+  readonly #deliver: (notice: Notice, content: NoticeContent) => Promise<void>;
   readonly #common: Omit<NoticeContent, "event">;
   readonly #failed: Record<string, string> = {};
   readonly #changed = new Set<string>();
 
   constructor(
     notices: readonly Notice[],
-    { project, run, command, who }: NoticeSource & { readonly run: string },
-    deliver: Deliver = deliverNotice,
+    { project, ...about }: { readonly project: string } & Pick<NoticeContent, "run" | "command" | "who">,
+    deliver: (notice: Notice, content: NoticeContent, project: string) => Promise<void> = deliverNotice,
   ) {
-    this.#send = (content) => sendNotices(notices, content, project, deliver);
-    this.#common = { run, command, who, host: hostname() };
+    this.#notices = notices;
+    this.#deliver = (notice, content) => deliver(notice, content, project);
+    this.#common = { ...about, host: hostname() };
   }
 
   /** Sends the notices that are due for an event, and resolves with a warning for each notice that failed; undefined: none is due. */
@@ -74,22 +73,21 @@ export class Notifier {
     const of = (event: NoticeContent["event"]) => this.#send({ ...content, event });
     return [...(isFailure ? await of("failure") : []), ...(this.#changed.size > 0 ? await of("change") : [])];
   }
-}
 
-/** Sends the notices that are due for this content; resolves with a warning for each that failed. */
-export async function sendNotices(
-  notices: readonly Notice[],
-  content: NoticeContent,
-  project: string,
-  deliver: Deliver = deliverNotice,
-): Promise<readonly string[]> {
-  const due = notices.filter(({ on }) => on.includes(content.event));
-  const ends = await Promise.allSettled(due.map((notice) => deliver(notice, content, project)));
-  return ends.flatMap((end, index) =>
-    end.status === "rejected"
-      ? [`${recipientOf(due[index] as Notice)} was not told: ${(end.reason as Error).message}`]
-      : [],
-  );
+  /** Sends the notices that are due for this content, and resolves with a warning for each notice that failed. */
+  send(content: Pick<NoticeContent, "event" | "question" | "problem">): Promise<readonly string[]> {
+    return this.#send({ ...this.#common, ...content });
+  }
+
+  async #send(content: NoticeContent): Promise<readonly string[]> {
+    const due = this.#notices.filter(({ on }) => on.includes(content.event));
+    const ends = await Promise.allSettled(due.map((notice) => this.#deliver(notice, content)));
+    return ends.flatMap((end, index) =>
+      end.status === "rejected"
+        ? [`${recipientOf(due[index] as Notice)} was not told: ${(end.reason as Error).message}`]
+        : [],
+    );
+  }
 }
 
 /** A notice's name in messages; for a webhook only the host, since the address may be a secret. */

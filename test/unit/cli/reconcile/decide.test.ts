@@ -37,8 +37,16 @@ describe("the nodes that a pass changes", () => {
   });
 
   const waiting: readonly [string, Partial<PassFacts>, string][] = [
-    ["more steps than allowed", { limits: { windows: [], maxChanges: 2 } }, "3 steps differ, and a pass may change 2"],
-    ["more nodes than allowed", { limits: { windows: [], maxNodes: 1 } }, "2 nodes differ, and a pass may change 1"],
+    [
+      "more steps than allowed",
+      { limits: { windows: [], maxChanges: 2 } },
+      "more steps differ than a pass may change (2)",
+    ],
+    [
+      "more nodes than allowed",
+      { limits: { windows: [], maxNodes: 1 } },
+      "more nodes differ than a pass may change (1)",
+    ],
     ["a question", { questions: ["Sure?"] }, "the run asks a person: Sure?"],
   ];
   for (const [what, more, waits] of waiting)
@@ -52,7 +60,7 @@ describe("the nodes that a pass changes", () => {
 
   it("stay the same notice while the numbers beyond a limit change", () => {
     const keys = [2, 3].map(
-      (count) => decideOn({ drifts: [node("n1", count)], limits: { windows: [], maxChanges: 1 } }).notices[0]?.key,
+      (count) => decideOn({ drifts: [node("n1", count)], limits: { windows: [], maxChanges: 1 } }).notices[0]?.text,
     );
     expect(keys[0]).to.equal(keys[1]);
   });
@@ -108,7 +116,7 @@ describe("the questions that a run would ask", () => {
       stage("wait", "unknown"),
     ];
     expect(questionsOf({ stages }, true)).to.deep.equal(["Sure?"]);
-    expect(questionsOf({ stages }, false)).to.deep.equal(["Sure?", "the passphrase of the CA's keys, for “s”"]);
+    expect(questionsOf({ stages }, false)).to.deep.equal(["Sure?", "the passphrase of the CA's keys"]);
     expect(questionsOf({ stages: [stage("pki.issueNode", "ok")] }, false)).to.deep.equal([]);
   });
 });
