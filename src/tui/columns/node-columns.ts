@@ -59,6 +59,7 @@ export const nodeColumns: readonly Column<FleetNode>[] = [
   {
     title: "REVISION",
     wide: true,
+    ifAny: true,
     cell: ({ revision = "" }) => revision,
     role: ({ revision = "" }) => (revision.includes("+") ? "warning" : "muted"),
     room: { width: 12, grow: 1, max: 22, drop: 12 },
