@@ -1,4 +1,5 @@
 import { git, GitFailed } from "#base/git.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { findProblems } from "../check/find-problems.ts";
 import { requireClean, requireSigned } from "../process/require-revision.ts";
@@ -24,19 +25,17 @@ export async function followBranch(
   // A merge runs hooks, which a clone for kcore must not need.
   const ask = (...words: readonly string[]) => git(project, ["-c", "core.hooksPath=/dev/null", ...words]);
   const commitAt = async (name: string) => (await ask("rev-parse", "--verify", `${name}^{commit}`)).trim();
-  let mayStay = false;
-  let head: string | undefined;
+  let good: string | undefined;
   try {
     await requireClean(project);
     const present = (await ask("rev-parse", "--abbrev-ref", "HEAD")).trim();
     if (present !== branch) throw new GitFailed(`the clone is on “${present}”, not on “${branch}”`);
     const remote = `refs/remotes/origin/${branch}`;
     await ask("fetch", "--quiet", "--no-tags", "origin", `+refs/heads/${branch}:${remote}`);
-    head = await commitAt("HEAD");
-    const newest = await commitAt(remote);
+    const [head, newest] = [await commitAt("HEAD"), await commitAt(remote)];
     if ((await ask("merge-base", head, newest).catch(() => "")).trim() !== head) throw diverged(branch, head, newest);
     if (head === newest && head === vetted) return { revision: head, refused: [] };
-    mayStay = head === vetted;
+    good = head === vetted ? head : undefined;
     if (signed) await requireSigned(project, newest);
     await ask("merge", "--ff-only", "--quiet", newest);
     const refused = await findProblems(project).then(({ problems }) => problems, problemsIn);
@@ -45,7 +44,7 @@ export async function followBranch(
     await ask("reset", "--hard", "--quiet", head);
     throw new KcoreError(refused);
   } catch (error) {
-    return { refused: problemsIn(error), ...(mayStay && head !== undefined && { revision: head }) };
+    return { refused: problemsIn(error), ...omitUndefined({ revision: good }) };
   }
 }
 

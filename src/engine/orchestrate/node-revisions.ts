@@ -4,7 +4,8 @@ import type { NodeRevision, RunRequest } from "./run-types.ts";
 
 /** Whether a run of this request leaves steps out that its orchestration or states have. */
 export function leavesOut(request: RunRequest): boolean {
-  return ["only", "from", "tags"].some((selection) => selection in request);
+  const { part = {} } = request as RunRequest & { readonly part?: Readonly<Record<string, unknown>> };
+  return ["only", "from", "tags"].some((selection) => part[selection] !== undefined);
 }
 
 /** Keeps a node's revision in the project's `.kcore/applied`, one file for each node, which outlives the records of runs. */
