@@ -42,6 +42,12 @@ export const commandTable: readonly CommandEntry[] = [
   entry("orchestrate", "Run an orchestration over nodes", async (words) =>
     (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(words),
   ),
+  entry("drift", "Differences between nodes and project, by node and step", async () =>
+    (await import("./drift/drift-command.ts")).driftCommand(),
+  ),
+  entry("reconcile", "Let the nodes follow a branch: fetch, verify, compare, apply", async () =>
+    (await import("./reconcile/reconcile-command.ts")).reconcileCommand(),
+  ),
   entry("runs", "Recorded and living runs", async () => (await import("./runs/runs-command.ts")).runsCommand()),
   entry("web", "Runs and the fleet in a browser, live", async () =>
     (await import("./web/web-command.ts")).webCommand(),

@@ -40,6 +40,7 @@ const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
   [/^--on |^orchestrate target$| target$/, targets],
   [/^orchestrate name$/, orchestrations],
   [/^state (show name|apply names)$/, states],
+  [/^drift names$/, async () => [...orchestrations(), ...(await states())]],
   [/^runs .* (id|a|b)$/, runIds],
   [/^orchestrate show name$/, orchestrations],
   [/^modules name$/, modules],

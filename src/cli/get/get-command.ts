@@ -97,7 +97,7 @@ async function list<Item extends object>(
 
 async function getNode(word: string, { output, ...flags }: ListFlags): Promise<void> {
   const cluster = await openCluster(flags);
-  if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], {}), { output });
+  if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], flags), { output });
   const node = await cluster.ask(async (client) =>
     client.call("getNode", {}, { id: (await findNode(client, word)).id }),
   );

@@ -20,6 +20,11 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
 
 function addPlanOptions(command: Command): Command {
   return command
+    .option("--require-clean", "refuse a project with files that differ from its commit")
+    .option(
+      "--require-signed",
+      "refuse a commit without a signature that this machine's git trusts; the files must equal it",
+    )
     .option("--fail-on-change", "with --dry-run: end with 4 where something would change or cannot be told")
     .addOption(
       new Option(

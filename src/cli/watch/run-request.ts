@@ -20,6 +20,8 @@ export interface RunFlags extends CommonFlags, FactFlags {
   readonly report?: readonly string[];
   readonly failOnChange?: boolean;
   readonly plan?: string;
+  readonly requireClean?: boolean;
+  readonly requireSigned?: boolean;
 }
 
 /** The request that the flags describe. */
@@ -48,6 +50,8 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
     ...(flags.feed === "nodes" && { feed: "nodes" }),
+    ...(flags.requireClean && { requireClean: true }),
+    ...(flags.requireSigned && { requireSigned: true }),
     ...omitUndefined({ concurrency, context }),
     ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
     ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),

@@ -277,6 +277,7 @@ export class Conductor {
 
   async #endNode(node: RunNode, end: NodeEnd): Promise<void> {
     if (node.isAlive) this.#compareManaged(node, end.outcome === "done");
+    if (node.isAlive) this.#run.keepRevision(node, end.outcome);
     await this.#orWarn(node, "closing it", () => node.end(end));
   }
 

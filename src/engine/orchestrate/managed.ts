@@ -2,6 +2,9 @@ import { keepNodeFile, readNodeFile } from "#engine/facts/node-files.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { ManagedRemnant } from "#engine/states/remnants.ts";
 
+/** The beginning of the warning of things that no step of a run manages any more. */
+export const noLongerManaged = "no longer managed: ";
+
 /** One application of states to a node. */
 interface Application {
   readonly stage: string;
@@ -71,7 +74,7 @@ export function compareManaged(
   const names = lost.map(({ what, run: maker, by }) => `${what} (made by run ${maker}; to remove it: ${by})`);
   const isLost = managedBy(lost);
   return {
-    ...(lost.length > 0 && { lost: `no longer managed: ${[...new Set(names)].join(", ")}` }),
+    ...(lost.length > 0 && { lost: `${noLongerManaged}${[...new Set(names)].join(", ")}` }),
     after: [
       ...others.map((one) => ({ ...one, things: one.things.filter((thing) => !isRemoved(thing) && !isLost(thing)) })),
       ...applied.map((one) => {

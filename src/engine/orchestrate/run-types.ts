@@ -30,6 +30,10 @@ export interface RunRequest {
   readonly dryRun: boolean;
   readonly grants: readonly string[];
   readonly skipHealth: boolean;
+  /** Refuses a project with files that differ from its commit. */
+  readonly requireClean?: true;
+  /** Refuses a project that differs from its commit, or whose commit has no signature that git trusts. */
+  readonly requireSigned?: true;
   readonly waitForLock: boolean;
   /** Answers yes to every `confirm`. */
   readonly yes: boolean;
@@ -43,6 +47,21 @@ export interface RunRequest {
   readonly unknownFacts?: "skip";
   /** The command line to show and to repeat. */
   readonly command: string;
+}
+
+/** The work that a node got last, and the revision of the project at that time. */
+export interface NodeRevision extends Pick<RunRequest, "what" | "params"> {
+  /** The node's id: a new node with a former node's name has no revision yet. */
+  readonly id: string;
+  /** Absent: a pass of `kcore reconcile` found all of the work in order. */
+  readonly run?: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Absent: the project was not under git. */
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  /** Whether the node has all of the work: false if the run failed there, or left steps out. */
+  readonly isWhole: boolean;
 }
 
 /** A run's title in views: `deploy_node`, `state apply web`, `exec uname -a`, `ping`. */
@@ -104,6 +123,8 @@ export interface RunDependencies {
   readonly facts?: TargetFacts;
   /** The record of things that earlier runs manage on the nodes; absent: there is no record. */
   readonly managed?: ManagedThings;
+  /** Keeps the revision that a node got; absent: there is no record. */
+  readonly keepRevision?: (node: string, kept: NodeRevision) => void;
   /** Each node's looks that found its steps in order; absent: no look is sent. */
   readonly looks?: (node: NodeEntry) => LookMemory;
   /** Events of the run's record so far, when it is resumed. */

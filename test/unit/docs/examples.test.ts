@@ -3,6 +3,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
 import { actionNames, findAction } from "#actions/registry.ts";
+import { readSettings } from "#cli/project/project-settings.ts";
 import { readManifests } from "#manifests/read-manifests.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
@@ -48,7 +49,7 @@ function kindOf(example: unknown): string {
   const keys = Object.keys(example as object);
   if (keys.includes("jobs") || keys.includes("workflow")) return "pipeline";
   if (keys.includes("kind")) return "manifest";
-  if (keys.includes("drain")) return "project";
+  if (["drain", "runs", "reconcile"].some((key) => keys.includes(key))) return "settings";
   if (keys.includes("stages")) return "orchestration";
   if (keys.includes("probe")) return "module";
   if (keys.includes("steps")) return "state";
@@ -75,9 +76,8 @@ const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   notices: async (text) => {
     await Promise.resolve(inProject({ "notify.yaml": text }, (project) => readNotices(project, undefined)));
   },
-  project: async (text) => {
-    const hooks = inProject({ "kcore.yaml": text }, (project) => projectHooks(project));
-    await Promise.resolve(expect(hooks.length).to.be.above(3));
+  settings: async (text) => {
+    await Promise.resolve(inProject({ "kcore.yaml": text }, (project) => void readSettings(project)));
   },
   module: async (text) => {
     const { module, example } = readOwnModule("site.example", parseSource("module.yaml", text));
@@ -221,6 +221,7 @@ describe("the examples of README and docs", () => {
       ["module", "summary: x\nprobe: fact a 1\n"],
       ["pipeline", "jobs: {}\n"],
       ["notices", "- { on: [failure] }\n"],
+      ["settings", "runs: { requireclean: true }\n"],
     ];
     expect(await planTemplate("{{paramz.x}}").catch((error: unknown) => error)).to.be.instanceOf(Error);
     for (const [kind, text] of wrong) {
