@@ -12,7 +12,6 @@ import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { readNotices } from "#engine/orchestrate/notices.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
-import { projectHooks } from "#engine/orchestrate/project-hooks.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import { mapValues } from "#engine/yaml/node.ts";
