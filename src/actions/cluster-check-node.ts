@@ -41,13 +41,15 @@ async function check({ node: name, port }: Args, context: ActionContext): Promis
   });
 }
 
-/** What the cluster has otherwise than the roster; labels that the roster does not name may be there. */
+/** The differences between the cluster and the roster; labels that the roster does not name may be there. */
 export function differencesOf(
   { dc, roles, labels, taints }: Pick<NodeEntry, "dc" | "labels" | "roles" | "taints">,
   view: Pick<NodeView, "approval" | "dc" | "labels" | "reason" | "roles" | "status" | "taints">,
 ): readonly string[] {
   const has = (wanted: NodeEntry["taints"][number]): boolean =>
-    view.taints.some(({ key, value, effect }) => key === wanted.key && value === wanted.value && effect === wanted.effect);
+    view.taints.some(
+      ({ key, value, effect }) => key === wanted.key && value === wanted.value && effect === wanted.effect,
+    );
   return [
     ...(view.approval === "approved" ? [] : [`it is ${view.approval}`]),
     ...(view.status === "ready" ? [] : [`it is ${view.status}${view.reason === undefined ? "" : ` (${view.reason})`}`]),

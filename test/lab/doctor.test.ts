@@ -16,7 +16,8 @@ interface Broken {
 
 const unit = (command: string) =>
   `printf '[Service]\\nExecStart=/bin/sh -c "${command}"\\n[Install]\\nWantedBy=multi-user.target\\n' >/etc/systemd/system/demo.service; systemctl daemon-reload; systemctl enable --now demo`;
-const noUnit = "systemctl unmask demo; systemctl disable --now demo; systemctl reset-failed; rm -f /etc/systemd/system/demo.service; systemctl daemon-reload";
+const noUnit =
+  "systemctl unmask demo; systemctl disable --now demo; systemctl reset-failed; rm -f /etc/systemd/system/demo.service; systemctl daemon-reload";
 const units = ["--set", "units=demo"];
 
 const rows: readonly Broken[] = [
@@ -101,7 +102,10 @@ describe("kcore doctor on real nodes", () => {
       await n1.exec(text(broken));
       try {
         const found = await ask();
-        expect(found.slice(0, 2).some((one) => cause.test(one)), found.join("\n")).to.equal(true);
+        expect(
+          found.slice(0, 2).some((one) => cause.test(one)),
+          found.join("\n"),
+        ).to.equal(true);
       } finally {
         await n1.exec(text(mended));
       }
@@ -110,7 +114,17 @@ describe("kcore doctor on real nodes", () => {
 
   it("verifies a node: it writes to a volume and leaves nothing there", async () => {
     await n1.exec("mkdir -p /srv/volume; mount -t tmpfs none /srv/volume");
-    const words = ["orchestrate", "verify_node", "n1", "--set", "volumes=/srv/volume", "--set", "size=1", "--set", "units=ssh"];
+    const words = [
+      "orchestrate",
+      "verify_node",
+      "n1",
+      "--set",
+      "volumes=/srv/volume",
+      "--set",
+      "size=1",
+      "--set",
+      "units=ssh",
+    ];
     const verified = await bastion.kcore([...words, "--verbose"]);
     expect(verified.code, verified.stdout).to.equal(0);
     expect(verified.stdout).to.contain("/srv/volume: 1 MiB written, read and removed");

@@ -14,7 +14,7 @@ export interface CheckRow {
   /** Absent: a check of the bastion. */
   readonly node?: string;
   readonly result: CheckResult;
-  /** What was found instead; of a check that was left out, the condition. */
+  /** The value or message that was found; of a check that was left out, the condition. */
   readonly found?: string;
   /** The output of the check, and the reason why it matters. */
   readonly detail?: string;
@@ -64,7 +64,9 @@ function rowOf(item: WorkItem, stageTitle: string, node: string | undefined): Ch
   // An action's title is its stage, which has the words of the orchestration.
   const isAction = item.key.includes("\n!");
   const check = isAction ? stageTitle : title;
-  const own = { topic: withoutWave(stage), check, ...omitUndefined({ node }) };
+  // An action's stage is called TOPIC_NAME.
+  const topic = withoutWave(stage).replace(/_.*/, "");
+  const own = { topic, check, ...omitUndefined({ node }) };
   if (warning) return { ...own, result: "warning", ...whyOf(warning, check) };
   switch (outcome) {
     case "ok":

@@ -28,7 +28,7 @@ Examples:
   kcore doctor n1 --bundle n1.tar.gz
 
 Each finding has its cause, what shows it, and the command that mends it. It ends with 1 if it found an error. The checks are those
-of kcore validate (machine, network, storage, cluster, services), with this machine's certificates, its runs, and what changed since the last good one.`,
+of kcore validate (machine, network, storage, cluster, services). This machine's certificates and runs are asked, too, and the changes since the last good run.`,
     )
     .action(doctor);
   return command;

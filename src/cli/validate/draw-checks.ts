@@ -17,7 +17,7 @@ const colours: Readonly<Record<CheckResult, TextRole>> = {
 /** Names of nodes in a cell; further ones are counted. */
 const mostNames = 6;
 
-/** The table of all checks that were made, then what mends those that do not hold, then their numbers. */
+/** The table of all checks that were made, then the remedies of those that do not hold, then their numbers. */
 export function drawChecks(rows: readonly CheckRow[]): string {
   const made = rows.filter(({ result }) => result !== "skipped");
   const groups = groupRows(made);

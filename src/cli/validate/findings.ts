@@ -22,7 +22,9 @@ const firstTopics: readonly string[] = ["run", reachTopic];
 export function findingsOf(rows: readonly CheckRow[], own: readonly Finding[]): readonly Finding[] {
   const found = groupRows(rows.filter((row) => isBad(row) || row.result === "warning")).map((group): Finding => {
     const { topic, check, nodes, result, found: text = "", detail = "", remedy } = group;
-    const said = text === "" || topic === reachTopic ? text || check : `${check}: ${text}`;
+    // A message may begin with the check's title already.
+    const isTold = topic === reachTopic || text.startsWith(check.replace(/\[[^]*\]$/, ""));
+    const said = text === "" ? check : isTold ? text : `${check}: ${text}`;
     const evidence = linesOf(detail).filter((line) => line !== text);
     const severity = result === "warning" ? "warning" : "error";
     return { severity, topic, cause: said, nodes, evidence, ...(remedy !== undefined && { remedy }) };

@@ -42,7 +42,14 @@ async function certificateFindings(context: string | undefined): Promise<readonl
     if (!problem || (problem.code === "PKI_CONTEXT_UNKNOWN" && context === undefined)) return [];
     const { message, hint } = problem;
     return [
-      { severity: "error", topic: "bastion", cause: message, nodes: ["bastion"], evidence: [], ...(hint && { remedy: hint }) },
+      {
+        severity: "error",
+        topic: "bastion",
+        cause: message,
+        nodes: ["bastion"],
+        evidence: [],
+        ...(hint && { remedy: hint }),
+      },
     ];
   }
 }
@@ -68,28 +75,41 @@ async function failedRun(project: string, { folder: { id }, state, nodes, starte
     problem ? [`${name}: ${problem.message} [${problem.code}]`] : [],
   );
   const cause = `the last run ended as ${state} (${id}, ${timeOf(started)})`;
-  return { severity: "warning", topic: "runs", cause, nodes, evidence, remedy: `kcore runs show ${id}, then kcore runs resume ${id}` };
+  return {
+    severity: "warning",
+    topic: "runs",
+    cause,
+    nodes,
+    evidence,
+    remedy: `kcore runs show ${id}, then kcore runs resume ${id}`,
+  };
 }
 
-/** What later runs changed since the last good one, and whether the project is at another commit. */
+/** The changes of runs since the last good one, and whether the project is at another commit. */
 async function changesSince(project: string, runs: readonly RunSummary[]): Promise<readonly Finding[]> {
   const at = runs.findLastIndex(({ state }) => state === "done");
   const good = runs[at];
   if (!good) return [];
   const later = await Promise.all(runs.slice(at + 1).map(({ folder: { id } }) => readRun(project, id)));
-  const changed = later.flatMap(({ model, folder: { id } }) => changedSteps(model).map((line) => `${line} (run ${id})`));
+  const changed = later.flatMap(({ model, folder: { id } }) =>
+    changedSteps(model).map((line) => `${line} (run ${id})`),
+  );
   const { revision, dirty } = await gitState(project);
   const before = good.header.revision;
   const moved =
     before === undefined || revision === undefined || before === revision
       ? []
-      : [`the project was at ${before.slice(0, 12)} and is at ${revision.slice(0, 12)}: git diff ${before.slice(0, 12)}`];
+      : [
+          `the project was at ${before.slice(0, 12)} and is at ${revision.slice(0, 12)}: git diff ${before.slice(0, 12)}`,
+        ];
   const evidence = [...moved, ...(dirty ? ["the project has uncommitted changes: git status"] : []), ...changed];
   if (evidence.length === 0) return [];
   const cause = `since the last good run (${good.folder.id}, ${timeOf(good.started)}) this has changed`;
   const shown = evidence.slice(0, mostChanges);
   const more = evidence.length > shown.length ? [`and ${evidence.length - shown.length} more`] : [];
-  return [{ severity: "note", topic: "runs", cause, nodes: [], evidence: [...shown, ...more], remedy: "kcore runs list" }];
+  return [
+    { severity: "note", topic: "runs", cause, nodes: [], evidence: [...shown, ...more], remedy: "kcore runs list" },
+  ];
 }
 
 function changedSteps({ nodes }: RunModel): readonly string[] {

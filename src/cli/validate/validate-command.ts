@@ -15,10 +15,12 @@ interface ValidateFlags extends RunFlags {
 export function validateCommand(): Command {
   const command = new Command("validate")
     .description("Check machines before a deployment, and members after it; change nothing")
-    .addArgument(new Argument("[topic...]", `${usualTopics.join(", ")}; all of these unless named`).choices([
+    .addArgument(
+      new Argument("[topic...]", `${usualTopics.join(", ")}; all of these unless named`).choices([
         ...usualTopics,
         "services",
-      ]));
+      ]),
+    );
   addResultOption(addRunOptions(command, { full: false }))
     .addOption(reportOption())
     .option("--set <name=value>", "a parameter of the checks (repeatable): kcore orchestrate show validate", collect)

@@ -27,7 +27,10 @@ export async function writeBundle(file: string, { project, node, result }: Bundl
   try {
     await mkdir(join(inside, "runs"), { recursive: true, mode: 0o700 });
     await writeFile(join(inside, "doctor.json"), `${printJson({ version: kcoreVersion(), ...result }, 2)}\n`);
-    for (const { folder: record } of await findRuns(project, { limit: mostRuns, ...(node !== undefined && { node: [node] }) }))
+    for (const { folder: record } of await findRuns(project, {
+      limit: mostRuns,
+      ...(node !== undefined && { node: [node] }),
+    }))
       for (const one of [record.header, record.events])
         await cp(one, join(inside, "runs", `${record.id}-${basename(one)}`)).catch(() => undefined);
     const { code, stderr } = await run(["tar", "-C", folder, "-czf", resolve(file), name]);
@@ -39,5 +42,8 @@ export async function writeBundle(file: string, { project, node, result }: Bundl
 
 function unwritable(file: string, why: string): KcoreError {
   const message = `the bundle “${file}” could not be written: ${why}`;
-  return new KcoreError({ code: "REPORT_UNWRITABLE", message, hint: "--bundle doctor.tar.gz" }, { exitCode: exitCodes.failed });
+  return new KcoreError(
+    { code: "REPORT_UNWRITABLE", message, hint: "--bundle doctor.tar.gz" },
+    { exitCode: exitCodes.failed },
+  );
 }

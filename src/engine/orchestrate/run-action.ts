@@ -59,12 +59,7 @@ export function isDenied(problem: Problem | undefined): boolean {
   return problem?.code === "CONFIRM_DENIED";
 }
 
-async function performAction(
-  run: LiveRun,
-  stage: PlannedStage,
-  action: Action,
-  node?: RunNode,
-): Promise<JudgedEnd> {
+async function performAction(run: LiveRun, stage: PlannedStage, action: Action, node?: RunNode): Promise<JudgedEnd> {
   const limit = new AbortController();
   const seconds = stage.timeout ?? DEFAULT_SECONDS;
   const timer = setTimeout(() => limit.abort(), seconds * 1000);

@@ -22,12 +22,15 @@ export function stepProblem(record: StepRecord, rc: string): Problem {
   return { ...problem, ...(detail !== "" && { detail }), ...omitUndefined({ hint: remedy ?? problem.hint }) };
 }
 
-/** The message of a check that does not hold: its title and what was found instead. */
+/** The message of a check that does not hold: its title and the values that were found. */
 function foundText({ draft }: StepRecord, differing: readonly Change[], errors: string): string {
   const own = differing.filter(({ name }) => name !== "check");
-  const found = own.map(({ name, have = "nothing", want }) => `${name}: ${have}${want === "ok" ? "" : `, not ${want}`}`);
+  const found = own.map(
+    ({ name, have = "nothing", want }) => `${name}: ${have}${want === "ok" ? "" : `, not ${want}`}`,
+  );
   const said = (found.length > 0 ? found : errors.split("\n").slice(-3)).join("; ") || "does not hold";
-  return said.startsWith(draft.title) ? said : `${draft.title}: ${said}`;
+  // The title of an item of `each` ends with the item.
+  return said.startsWith(draft.title.replace(/\[[^]*\]$/, "")) ? said : `${draft.title}: ${said}`;
 }
 
 function causeOf(record: StepRecord, rc: string): Problem {

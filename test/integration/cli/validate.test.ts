@@ -97,7 +97,13 @@ const rows: readonly Row[] = [
     found: /^is Plan 9, not debian or ubuntu or nixos/,
   },
   { is: "too little memory", topic: "machine", words: ["--set", "memory=900T"], check: "memory", found: /at least/ },
-  { is: "too few processors", topic: "machine", words: ["--set", "cpus=5000"], check: "processors", found: /at least 5000/ },
+  {
+    is: "too few processors",
+    topic: "machine",
+    words: ["--set", "cpus=5000"],
+    check: "processors",
+    found: /at least 5000/,
+  },
   { is: "an old kernel", topic: "machine", words: ["--set", "kernel=99.1"], check: "kernel", found: /at least 99.1/ },
   {
     is: "swap on a node of Kubernetes",
@@ -112,7 +118,7 @@ const rows: readonly Row[] = [
     topic: "machine",
     words: ["--on", "here,also"],
     check: "machine-ids differ",
-    found: /here also have the same machine-id/,
+    found: /also here have the same machine-id/,
   },
   {
     is: "a name that DNS does not know",
@@ -138,7 +144,7 @@ const rows: readonly Row[] = [
   },
   {
     is: "a network of pods that a route crosses",
-    broken: "ip link add d0 type dummy; ip addr add 10.244.7.1/24 dev d0; ip link set d0 up",
+    broken: "ip route add 10.244.7.0/24 dev lo",
     topic: "network",
     words: ["--set", "pod_networks=[10.244.0.0/16]"],
     check: "networks are apart",
@@ -154,11 +160,11 @@ const rows: readonly Row[] = [
   {
     // ping(8) of this machine, by a stand-in where it is not installed: it takes no packet above 1,400 bytes.
     is: "an MTU that the way does not carry",
-    broken: `ip link add d0 type dummy; ip addr add 192.0.2.1/24 dev d0; ip link set d0 up
+    broken: `ip route add 192.0.2.0/24 dev lo
 ${program("ping", 'while [ $# -gt 1 ]; do [ "$1" != -s ] || [ "$2" -le 1372 ] || exit 1; shift; done')}`,
     topic: "network",
     check: "MTU",
-    found: /192.0.2.21 \(not 1500 bytes by d0\)/,
+    found: /192.0.2.21 \(not \d+ bytes by lo\)/,
   },
   {
     is: "a disk that is not there",
@@ -166,7 +172,13 @@ ${program("ping", 'while [ $# -gt 1 ]; do [ "$1" != -s ] || [ "$2" -le 1372 ] ||
     check: "disks are there and free",
     found: /no disk has the serial NOSUCH1/,
   },
-  { is: "no iSCSI", topic: "storage", words: ["--set", "iscsi=true"], check: "iSCSI", found: /iscsiadm is not there|iscsid is not active/ },
+  {
+    is: "no iSCSI",
+    topic: "storage",
+    words: ["--set", "iscsi=true"],
+    check: "iSCSI",
+    found: /iscsiadm is not there|iscsid is not active/,
+  },
   {
     is: "an expired certificate",
     broken: certified(-1),
@@ -242,10 +254,10 @@ describe("kcore validate and kcore doctor", () => {
       const on = words.includes("--on") ? [] : ["--on", node];
       const asked = words.map((word) => word.replace("DIR", project.path));
       const end = await kcoreBroken(project, broken, ["validate", topic, ...on, ...asked, "-o", "json"]);
-      const made = answerOf(end).checks.find((one) => one.check === check && one.result !== "ok");
+      const made = answerOf(end).checks.find((one) => one.check.startsWith(check) && one.result !== "ok");
       expect(made?.found, JSON.stringify(answerOf(end).checks, null, 1)).to.match(found);
-      expect([made?.topic === topic || made?.node === undefined, made?.result, made?.remedy !== undefined]).to.deep.equal([
-        true,
+      expect([made?.topic, made?.result, made?.remedy !== undefined]).to.deep.equal([
+        topic,
         warns ? "warning" : "failed",
         true,
       ]);
@@ -267,7 +279,10 @@ describe("kcore validate and kcore doctor", () => {
   it("goes on behind a failed check with checks alone, also in later segments, and gives a warning without a failure", async () => {
     project.write({ "project/states/own.yaml": ownState(join(project.path, "changed")) });
     const end = await project.kcore("state", "apply", "own", "--on", "here", "-o", "json");
-    const events = end.stdout.trim().split("\n").map((line) => JSON.parse(line) as RunEvent);
+    const events = end.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as RunEvent);
     const ends = events.flatMap((event) =>
       event.type === "step.finished" ? [`${event.title}: ${event.outcome}${event.warning ? " (warning)" : ""}`] : [],
     );
@@ -279,7 +294,11 @@ describe("kcore validate and kcore doctor", () => {
       "in a second segment: ok",
     ]);
     const problem = events.flatMap((event) => (event.type === "step.finished" ? (event.problem ?? []) : []))[0];
-    expect(problem).to.include({ message: "first: no such licence", hint: "buy one on here", code: "ASSERTION_FAILED" });
+    expect(problem).to.include({
+      message: "first: no such licence",
+      hint: "buy one on here",
+      code: "ASSERTION_FAILED",
+    });
     expect(problem?.detail).to.contain("the shop stops at midnight");
     expect([end.code, existsSync(join(project.path, "changed"))]).to.deep.equal([1, false]);
   });
@@ -309,8 +328,8 @@ ${program("date", 'exec /bin/date -d "10 minutes" "$@"')}`;
     const end = await kcoreBroken(project, broken, ["doctor", "here or gone", ...set, "--bundle", file, "-o", "json"]);
     const { findings = [] } = answerOf(end);
     expect(findings.slice(0, 3).map(({ topic, cause }) => `${topic} ${cause.split(":")[0]}`)).to.deep.equal([
-      "reach cannot reach gone",
-      "machine free space",
+      "reach gone cannot be reached at 127.0.0.1 port 1",
+      `machine free space ${project.path}/full`,
       "machine clock",
     ]);
     expect(findings.every(({ remedy }) => remedy !== undefined)).to.equal(true);

@@ -17,7 +17,12 @@ describe("cluster.checkNode", () => {
 
   it("accepts a node with what the roster says, and with more labels", () =>
     expect(
-      differencesOf(roster, { ...view, labels: { tier: "web", other: "x" }, taints: [...roster.taints], roles: ["worker"] }),
+      differencesOf(roster, {
+        ...view,
+        labels: { tier: "web", other: "x" },
+        taints: [...roster.taints],
+        roles: ["worker"],
+      }),
     ).to.deep.equal([]));
 
   it("names each difference: a missing label, role and taint, another datacenter, a node that is not ready", () =>

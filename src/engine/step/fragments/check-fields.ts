@@ -26,7 +26,12 @@ const TcpEndpoint = z
       .default(false)
       .describe("Whether a refused connection will do: the way is open, and nothing listens there yet."),
   })
-  .meta({ examples: [{ host: "192.0.2.1", port: 9090 }, { host: "192.0.2.1", port: [2379, 2380], refused: true }] });
+  .meta({
+    examples: [
+      { host: "192.0.2.1", port: 9090 },
+      { host: "192.0.2.1", port: [2379, 2380], refused: true },
+    ],
+  });
 
 /** One check of fact.assert: exactly one of these keys, and optionally `when`. */
 export const AssertCheck = z

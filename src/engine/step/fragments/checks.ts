@@ -119,7 +119,9 @@ else grep -q '^[^[:blank:]]*[[:blank:]]00000000[[:blank:]]' /proc/net/route || p
     })),
   tcp: (endpoints) =>
     endpoints
-      .flatMap(({ host, port, ...rest }) => host.flatMap((one) => port.map((its) => ({ ...rest, host: one, port: its }))))
+      .flatMap(({ host, port, ...rest }) =>
+        host.flatMap((one) => port.map((its) => ({ ...rest, host: one, port: its }))),
+      )
       .map(({ host, port, refused }) => ({
         name: `connection to ${hostPort(host, port)}`,
         test: sh`tcp ${host} ${port} 5

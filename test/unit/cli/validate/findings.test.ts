@@ -20,7 +20,16 @@ function ended(
   outcome: Outcome,
   more: { readonly problem?: Problem; readonly warning?: Problem } = {},
 ): RunEventBody {
-  return { type: "step.finished", node, stage, step: `${stage}/${title}`, title, module: "fact.assert", outcome, ...more };
+  return {
+    type: "step.finished",
+    node,
+    stage,
+    step: `${stage}/${title}`,
+    title,
+    module: "fact.assert",
+    outcome,
+    ...more,
+  };
 }
 
 const failing = (message: string, hint: string): Problem => ({ code: "ASSERTION_FAILED", message, hint });
