@@ -52,7 +52,7 @@ const rows: readonly Broken[] = [
     is: "the other node out of reach",
     broken: "ip route add blackhole OTHER",
     mended: "ip route del blackhole OTHER",
-    words: ["--set", "ports={other: [22]}"],
+    words: ["--set", "ports={worker: [22]}"],
     cause: /^ports.*connection to .*:22: no answer/,
   },
   {
@@ -82,7 +82,7 @@ describe("kcore doctor on real nodes", () => {
       { name: "n2", kind: "debian", disks: [] },
     ])) as [LabNode, LabNode];
     bastion = await openBastion({
-      "roster/lab.yaml": await labRoster(lab, { n2: "roles: [other]" }),
+      "roster/lab.yaml": await labRoster(lab),
       "orchestrate/README.md": "",
     });
   });

@@ -52,8 +52,8 @@ describe("nodes.passed", () => {
 
   it("ends the run if a node failed or was not reached, in a dry run too", async () => {
     const context = ends(["n1", "done"], ["n2", "failed"], ["n3", "unreachable"]);
-    for (const ask of [nodesPassed.run, nodesPassed.plan])
-      expect(await problemsOfRejection(ask({}, context))).to.deep.equal([
+    for (const ask of ["run", "plan"] as const)
+      expect(await problemsOfRejection(nodesPassed[ask]({}, context))).to.deep.equal([
         "nothing further begins: n2 failed, n3 is unreachable [NODES_FAILED] | mend these nodes, or leave them out by the target",
       ]);
   });
