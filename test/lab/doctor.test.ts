@@ -124,6 +124,8 @@ describe("kcore doctor on real nodes", () => {
       "size=1",
       "--set",
       "units=ssh",
+      "--set",
+      "controllers=false",
     ];
     const verified = await bastion.kcore([...words, "--verbose"]);
     expect(verified.code, verified.stdout).to.equal(0);
