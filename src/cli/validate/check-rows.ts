@@ -78,8 +78,7 @@ function rowOf(item: WorkItem, stageTitle: string, node: string | undefined): Ch
     case "skipped":
     case "unknown":
       return { ...own, result: outcome, ...omitUndefined({ found: reason }) };
-    case "interrupted":
-    case undefined:
+    default:
       return { ...own, result: "interrupted", ...omitUndefined({ found: reason }) };
   }
 }
