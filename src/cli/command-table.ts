@@ -48,6 +48,12 @@ export const commandTable: readonly CommandEntry[] = [
   entry("reconcile", "Let the nodes follow a branch: fetch, verify, compare, apply", async () =>
     (await import("./reconcile/reconcile-command.ts")).reconcileCommand(),
   ),
+  entry("validate", "Check machines and members: every check, nothing changed", async () =>
+    (await import("./validate/validate-command.ts")).validateCommand(),
+  ),
+  entry("doctor", "Find the cause of a trouble, and the command that mends it", async () =>
+    (await import("./validate/doctor-command.ts")).doctorCommand(),
+  ),
   entry("runs", "Recorded and living runs", async () => (await import("./runs/runs-command.ts")).runsCommand()),
   entry("web", "Runs and the fleet in a browser, live", async () =>
     (await import("./web/web-command.ts")).webCommand(),

@@ -48,11 +48,15 @@ export function addChangeOptions(command: Command): Command {
     .option("--yes", "answer every confirmation with yes")
     .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
     .option(...caPassphrase)
-    .option(
-      "--report <file>",
-      "write a report at the end: FILE.html for a browser, FILE.xml for a CI, FILE.md for a comment, FILE.json for --plan and programs (repeatable)",
-      collect,
-    );
+    .addOption(reportOption());
+}
+
+/** `--report`, of each command that can write its run as a file. */
+export function reportOption(): Option {
+  return new Option(
+    "--report <file>",
+    "write a report at the end: FILE.html for a browser, FILE.xml for a CI, FILE.md for a comment, FILE.json for --plan and programs (repeatable)",
+  ).argParser(collect);
 }
 
 function parseNodeCount(text: string): number {

@@ -75,6 +75,8 @@ export interface WorkEnd {
    */
   readonly reason?: string;
   readonly problem?: Problem;
+  /** Of a check that counts as in order (`ok`) because its severity is `warning`: why it does not hold. */
+  readonly warning?: Problem;
   /** The place of the step, or of the action's stage, in its file. */
   readonly position?: SourcePosition;
   /** Milliseconds, measured on the bastion. */

@@ -129,6 +129,7 @@ export async function bindStage(
     at,
     ...omitUndefined({ timeout, skip }),
     ...(source.reconnect && { reconnect: true }),
+    ...(work.kind === "run" && work.check && { check: work.check }),
     dependencies,
     ...(others.size > 0 && { others }),
     ...(conditions.length > 0 && {

@@ -2,6 +2,7 @@ import type { SourcePosition } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StageOutline } from "#engine/events/event.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
+import type { StageCheck } from "./stage-source.ts";
 import type { StepCache } from "./step-cache.ts";
 import type { Action } from "./action.ts";
 
@@ -58,6 +59,8 @@ export interface PlannedStage {
   readonly reconnect?: true;
   /** Seconds. */
   readonly timeout?: number;
+  /** The stage's action is a check. */
+  readonly check?: StageCheck;
   /** The reason for which the stage is left out. */
   readonly skip?: string;
   /** Registered names of earlier stages that `when` and the arguments use. */

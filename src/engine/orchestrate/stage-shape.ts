@@ -58,6 +58,11 @@ export const RunShape = z.strictObject({
     .optional()
     .describe("The action runs once for each of these nodes; else once, and all nodes wait for it."),
   afterEach: z.boolean().optional().describe("With waves: at its place, and again after each wave."),
+  severity: z
+    .enum(["error", "warning"])
+    .optional()
+    .describe("Makes the action a check: it only looks, as in a dry run, and further checks follow its failure."),
+  remedy: z.string().min(1).optional().describe("Of a check: the command, or the work, that mends its failure."),
 });
 
 /** Every key of a stage. A test compares docs/orchestrations.md with them. */

@@ -47,6 +47,12 @@ export interface PlannedStep {
   readonly risk?: "connectivity";
   /** Seconds for a new connection to confirm the change. */
   readonly confirm?: number;
+  /** The step is a check: further checks follow its failure, and a warning counts as in order. */
+  readonly severity?: "error" | "warning";
+  /** The trouble that the failure of a check brings. */
+  readonly reason?: string;
+  /** The command or the work that mends the failure of a check. */
+  readonly remedy?: string;
   /** The name NAME of `steps.NAME` for later steps. */
   readonly register?: string;
   readonly milestone?: string;
@@ -90,6 +96,8 @@ export interface UnresolvedStep {
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
   /** The step may be left out, or become several: its `each`, or the include that brought it, waits for an unknown value. */
   readonly maybe?: boolean;
+  /** The step has the key `severity`. */
+  readonly isCheck?: true;
   /** A condition of the step depends on nodes' answers. */
   readonly isUntrusted?: true;
   /** @throws KcoreError with the problem's place in the state or template file. */

@@ -62,6 +62,7 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
     watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
     answers: requisites.onFailure,
     ...(parts.late !== undefined && { maybe: true }),
+    ...(source.node.get("severity") && { isCheck: true as const }),
     id,
     title,
     state,
@@ -126,6 +127,7 @@ function plan(parts: StepParts, scope: Scope): PlannedStep {
   const step = made as Step;
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   refuseTrial(step, parts, others);
+  refuseCheck(step, parts, others);
   const isHidden = sensitive || step.sensitive === true;
   const leaves = remnantsOf(module.name, { args: args?.value, step, sensitive: isHidden });
   return {
@@ -181,6 +183,19 @@ function refuseTrial(
       "a step with a risk has its turn whatever others did",
       "use restartOn, or unless, instead of onChanges and onFailure",
     );
+}
+
+/** Refuses a check that may change the node, and a reason or remedy of a step that is no check. */
+function refuseCheck(step: Step, { module, source }: StepParts, { severity, reason, remedy }: CommonKeys): void {
+  const problem = (message: string, hint: string): KcoreError =>
+    new KcoreError({ code: "CHECK_INVALID", message, at: source.moduleAt, hint });
+  if (severity !== undefined && (step.apply !== undefined || step.always === true))
+    throw problem(
+      `this use of ${module.name} may change the node, so it cannot be a check`,
+      "steps that only read: fact.assert, http.ready, port.open, wait.for, disk.health, and commands and scripts with check: true",
+    );
+  if (severity === undefined && (reason ?? remedy) !== undefined)
+    throw problem("reason and remedy are for a check", "add severity: error, or severity: warning");
 }
 
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {
