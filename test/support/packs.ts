@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -16,6 +16,12 @@ export function addPacks(
   }
   if (project === undefined) {
     for (const each of ["roster", "orchestrate"]) mkdirSync(join(path, each));
+    const states = readdirSync(join(path, "packs"), { recursive: true, encoding: "utf8" }).flatMap(
+      (file) => /^(\w+)\/states\/(\w+)\.yaml$/.exec(file)?.slice(1).join("/") ?? [],
+    );
+    // States of packs are checked where an orchestration applies them.
+    const stages = states.map((state, index) => `  - { id: s${index}, on: "*", apply: [${state}] }\n`);
+    writeFileSync(join(path, "orchestrate/all.yaml"), `stages:\n${stages.join("")}`);
     writeFileSync(join(path, "roster/nodes.yaml"), "nodes:\n  n1: { address: 192.0.2.1, roles: [controller] }\n");
   }
   return { path, remove: () => rmSync(path, { recursive: true }) };

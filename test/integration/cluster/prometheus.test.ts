@@ -1,5 +1,6 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -36,10 +37,11 @@ describe("Debian's Prometheus", () => {
   let agent: Daemon;
   let prometheus: ChildProcess;
   let port: number;
+  let agentUrl: string;
 
   before(async () => {
     cluster = await createTestCluster();
-    controller = await startController(cluster);
+    controller = await startController(cluster, { process: true });
     const nodeId = randomUUID();
     const credentials = issueTo(cluster.authority, "node", nodeId);
     await recordAt(controller, credentials);
@@ -48,6 +50,7 @@ describe("Debian's Prometheus", () => {
     const run = { run: "20261130-220000-0001", state: "failed", updated: "2026-11-30T22:00:00Z" };
     await writeFile(join(stateDir, "status.json"), JSON.stringify(run));
     const agentPort = await freePort();
+    agentUrl = `http://127.0.0.1:${agentPort}/metrics`;
     agent = await startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
       nodeId,
       listenAddr: `127.0.0.1:${agentPort}`,
@@ -83,6 +86,29 @@ describe("Debian's Prometheus", () => {
     await agent?.end("SIGKILL");
     await controller?.end();
     await cluster?.remove();
+  });
+
+  it("reads the same by the textfiles of packs/node-exporter, for which each daemon is asked on its own node", async () => {
+    const program = join(root, "packs/node-exporter/files/kcore-metrics");
+    const collect = (url: string): readonly string[] => {
+      const pair = join(controller.folder, "controller");
+      execFileSync(program, [cluster.dir, agentUrl, url, pair, join(controller.folder, "ca.crt")], { stdio: "pipe" });
+      return ["agent", "controller"].map((name) => readFileSync(join(cluster.dir, `kcore-${name}.prom`), "utf8"));
+    };
+    const files = await eventually(() => {
+      const found = collect(`https://${controller.endpoint}/metrics`);
+      return found[0]?.includes("kcore_agent_ready 1") === true && found;
+    });
+    expect(files[0]).to.contain('kcore_up{daemon="agent"} 1');
+    expect(files[1])
+      .to.contain('kcore_up{daemon="controller"} 1')
+      .and.to.match(/^kcore_nodes\{status="ready",controller=".*"\} 1$/m);
+    for (const input of files) {
+      expect(input, "metrics of the process would collide with node-exporter's").not.to.match(/^(?!# |kcore_|$)/m);
+      expect(execFileSync("promtool", ["check", "metrics"], { input, encoding: "utf8", stdio: "pipe" })).to.equal("");
+    }
+    const [, away] = collect("https://127.0.0.1:1/metrics");
+    expect(away).to.contain('kcore_up{daemon="controller"} 0').and.not.to.contain("kcore_nodes");
   });
 
   async function ask<Answer>(path: string): Promise<Answer> {
