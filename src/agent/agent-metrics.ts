@@ -21,14 +21,8 @@ export interface MetricSources {
   readonly now: number;
 }
 
-/** The outcomes with which a run ends on a node (`k_end` of the runner), and whether each is a failure. */
-const runOutcomes: ReadonlyMap<string, boolean> = new Map([
-  ["done", false],
-  ["failed", true],
-  ["interrupted", true],
-  ["abandoned", true],
-  ["full", true],
-]);
+/** The outcomes with which a run ends on a node (`k_end` of the runner). */
+const runOutcomes = ["done", "failed", "interrupted", "abandoned", "full"];
 
 /** Reads the metrics of the node whose state folder this is. */
 export async function readMetrics(stateDir: string, statusFile: string, now: number): Promise<string> {
@@ -48,36 +42,27 @@ export async function readMetrics(stateDir: string, statusFile: string, now: num
 /** A node's metrics in Prometheus' text format, without those that the sources do not tell. */
 export function drawMetrics({ status, report, disk, now }: MetricSources): string {
   const { agent = {}, run = "", state = "", updated = "" } = status;
-  const isFailed = runOutcomes.get(state);
+  const isOver = runOutcomes.includes(state);
   const isReady = agent.state === "running" && agent.nodeStatus === "ready";
   const info = { node_id: agent.nodeId ?? "", dc: agent.dc ?? "", version: agent.version ?? "" };
+  const update = { update: report?.fence.name ?? "", state: report?.state ?? "" };
   return drawGauges([
     gauge("info", "Always 1.", 1, info),
     gauge("ready", "Whether a controller said at the last heartbeat that the node is ready.", Number(isReady)),
     gauge("healthy", "Whether the node finds itself in order.", agent.health && Number(agent.health.ok)),
     gauge("contact_age_seconds", "Seconds since the last answered heartbeat.", -secondsTo(agent.lastHeartbeat, now)),
-    gauge(
-      "certificate_seconds_left",
-      "Seconds left of the node's certificate.",
-      secondsTo(agent.certificateExpires, now),
-    ),
+    gauge("certificate_seconds_left", "Seconds left of the certificate.", secondsTo(agent.certificateExpires, now)),
     gauge("disk_size_bytes", "Size of the file system of the state folder.", disk?.size),
     gauge("disk_free_bytes", "Free bytes of the file system of the state folder.", disk?.free),
     gauge(
       "last_run_end_timestamp_seconds",
-      "When the last run on the node ended; absent while a run is under way.",
-      isFailed === undefined ? undefined : secondsTo(updated, 0),
+      "End of the last run, if it has ended.",
+      isOver ? secondsTo(updated, 0) : NaN,
     ),
-    gauge(
-      "last_run_failed",
-      "Whether the last run on the node failed.",
-      isFailed === undefined ? undefined : Number(isFailed),
-      { run },
-    ),
-    gauge("update_state", "Always 1; the updater's last report.", report && 1, {
-      update: report?.fence.name ?? "",
-      state: report?.state ?? "",
+    gauge("last_run_failed", "Whether the last run on the node failed.", isOver ? Number(state !== "done") : NaN, {
+      run,
     }),
+    gauge("update_state", "Always 1; the updater's last report.", report && 1, update),
   ]);
 }
 
@@ -88,7 +73,7 @@ function gauge(
   labels: Readonly<Record<string, string>> = {},
 ): Gauge {
   const isKnown = value !== undefined && Number.isFinite(value);
-  return { name: `kcore_agent_${name}`, help, samples: isKnown ? [[labels, value]] : [] };
+  return [`kcore_agent_${name}`, help, isKnown ? [[labels, value]] : []];
 }
 
 /** The seconds from `now` to an ISO time; NaN without one. */

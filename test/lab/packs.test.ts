@@ -65,6 +65,15 @@ describe("packs/node-exporter and packs/prometheus", function () {
     for (const node of nodes) await expectTargets(node);
   });
 
+  it("takes an operator's certificate to scrape controllers and agents directly", async () => {
+    const [node] = nodes as readonly [LabNode];
+    await on(node, "cd /etc/prometheus && touch operator.crt operator.key ca.crt");
+    const set = ["--set", "certificate=/etc/prometheus/operator", "--set", "cluster_ca=/etc/prometheus/ca.crt"];
+    await apply("prometheus/server", "--on", "n1", ...set);
+    expect(await on(node, "promtool check config /etc/prometheus/prometheus.yml 2>&1")).to.contain("SUCCESS");
+    expect(await on(node, "grep -c ':9091' /etc/prometheus/prometheus.yml")).to.equal("2");
+  });
+
   /** Expects that the node's Prometheus has both nodes as targets, and their metrics of kcore's daemons. */
   async function expectTargets(node: LabNode): Promise<void> {
     interface Sample {

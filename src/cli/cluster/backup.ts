@@ -45,7 +45,7 @@ export async function backUpCluster(target: string, request: BackupRequest): Pro
     const context = await gatherContext(present);
     const state = hasState ? await copyState(request, present, tasks) : undefined;
     const text = JSON.stringify({ ...context, ...(state && { state: state.bytes.toString("base64") }) });
-    await writeArchive({ file, text, name, cipher }, tasks);
+    await writeArchive(file, text, cipher, tasks);
     return { files: Object.keys(context.files), ...(state && { registers: state.registers }) };
   };
   const written =
@@ -57,20 +57,11 @@ export async function backUpCluster(target: string, request: BackupRequest): Pro
         });
   await noteBackup(present.folder);
   const removed = keep === undefined ? [] : await removeOlder(target, name, keep);
-  const by =
-    recipient.length > 0 ? `to ${recipient.length} recipient${plural(recipient.length)}` : "by the CA's passphrase";
+  const by = recipient.length > 0 ? `to ${recipient.join(", ")}` : "by the CA's passphrase";
   const whole = written.registers === undefined ? "keys" : `keys and ${written.registers} registers of the state`;
-  const gone = removed.length === 0 ? "" : `removed ${removed.length} older backup${plural(removed.length)}\n`;
-  printResult(
-    { file, context: name, ...written, verified: true, removed },
-    output,
-    () =>
-      `${file}: the cluster “${name}” (${whole}), encrypted ${by} and verified\n${gone}next: copy it to another machine\n`,
-  );
-}
-
-function plural(count: number): string {
-  return count === 1 ? "" : "s";
+  const gone = removed.length === 0 ? "" : `removed ${removed.join(", ")}\n`;
+  const text = `${file}: the cluster “${name}” (${whole}), encrypted ${by} and verified\n${gone}next: copy it to another machine\n`;
+  printResult({ file, context: name, ...written, verified: true, removed }, output, () => text);
 }
 
 /** The name of an archive in a folder of backups: `lab-20261130-221500.age`. */
@@ -79,7 +70,7 @@ function archiveName(cluster: string, at: Date): string {
 }
 
 /** Removes all but the newest archives of a cluster from a folder; other files stay. Returns the names of the removed ones. */
-export async function removeOlder(folder: string, cluster: string, keep: number): Promise<readonly string[]> {
+async function removeOlder(folder: string, cluster: string, keep: number): Promise<readonly string[]> {
   const own = new RegExp(`^${cluster}-\\d{8}-\\d{6}\\.age$`);
   const older = (await readdir(folder))
     .filter((name) => own.test(name))
@@ -102,46 +93,30 @@ async function copyState(flags: ClusterFlags, present: Context, tasks: RunTasks)
     const { readContents } = await import("#controller/backup-contents.ts");
     return { bytes, registers: (await readContents(bytes, "the controller's answer")).size };
   } catch (error) {
-    if (!areAway(error)) throw error;
-    if (!(await wasFounded(present))) return undefined;
-    const hint = "kcore health; for the keys of this machine alone: the same command with --keys-only";
-    const { problems, exitCode } = error as KcoreError;
-    throw new KcoreError(
-      problems.map((problem) => ({ ...problem, hint })),
-      { cause: error, exitCode },
-    );
+    if (!areAway(error) || (await wasFounded(present))) throw error;
+    return undefined;
   }
 }
 
+/** Writes an archive and reads it back. @throws KcoreError BACKUP_DAMAGED, USAGE, FILE_IN_THE_WAY */
 async function writeArchive(
-  {
-    file,
-    text,
-    name,
-    cipher,
-  }: { readonly file: string; readonly text: string; readonly name: string; readonly cipher: ArchiveCipher },
+  file: string,
+  text: string,
+  { encrypt, decrypt }: ArchiveCipher,
   tasks: RunTasks,
 ): Promise<void> {
-  const write = async (): Promise<void> => {
-    const locked = await cipher.encrypt(text);
-    await replaceFile(file, locked, { before: () => requireNew(file) }).catch((cause: unknown) => {
+  await runTask(tasks, `encrypting and writing ${file}`, async () =>
+    replaceFile(file, await encrypt(text), { before: () => requireNew(file) }).catch((cause: unknown) => {
       throw writeError(file, cause);
-    });
-  };
-  const verify = async (): Promise<void> => {
-    if ((await cipher.decrypt(await readFile(file))) === text) return;
-    await rm(file);
-    throw new KcoreError({
-      code: "BACKUP_DAMAGED",
-      message: `${file} did not hold what was written to it, and was removed`,
-      hint: "name a file on another disk",
-    });
-  };
-  const steps = [
-    { title: "encrypting and writing it", work: write },
-    { title: "reading it back", work: verify },
-  ];
-  await tasks([{ title: `backing up the cluster “${name}”`, steps }]);
+    }),
+  );
+  if ((await runTask(tasks, "reading it back", async () => decrypt(await readFile(file)))) === text) return;
+  await rm(file);
+  throw new KcoreError({
+    code: "BACKUP_DAMAGED",
+    message: `${file} did not hold what was written to it, and was removed`,
+    hint: "name a file on another disk",
+  });
 }
 
 export interface RestoreRequest extends ArchiveKeys {

@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { openApi, type Credentials } from "#api/client.ts";
 import { createFile } from "#base/file.ts";
 import { run } from "#base/process.ts";
-import { runTask } from "#base/tasks.ts";
+import { runTask, type RunTasks } from "#base/tasks.ts";
 import { poll } from "#base/wait.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -47,50 +47,38 @@ export async function verifyBackup(
     const { context, state } = backup;
     const { folder } = await placeBackup({ ...contextHome(), home: join(scratch, "home") }, backup, Date.now());
     if (passphrase !== undefined) await openKeys(folder, passphrase);
-    if (state === undefined) {
-      const result = { file, context, keys: true, state: false };
-      return printResult(result, output, () => `${file}: the keys of “${context}” can be restored; it has no state\n`);
-    }
-    const bytes = Buffer.from(state, "base64");
-    const found = await runTask(tasks, "restoring the state into a scratch controller", () =>
-      restoreInto(scratch, context, bytes, file),
-    );
-    printResult(
-      { file, context, keys: true, state: true, ...found },
-      output,
-      () =>
-        `${file}: the keys of “${context}” can be restored, and a scratch controller serves the same ${found.registers} registers\n` +
-        `${found.nodes} nodes, ${found.controllers} controllers, ${found.objects} objects; sha256 ${found.digest}\n`,
-    );
+    const found =
+      state === undefined ? undefined : await tryState(scratch, context, Buffer.from(state, "base64"), file, tasks);
+    const text = found
+      ? `a scratch controller serves the same ${found.registers} registers\n` +
+        `${found.nodes} nodes, ${found.controllers} controllers, ${found.objects} objects; sha256 ${found.digest}\n`
+      : "it has no state\n";
+    const result = { file, context, keys: true, state: found !== undefined, ...found };
+    printResult(result, output, () => `${file}: the keys of “${context}” can be restored, and ${text}`);
   } finally {
     process.off("exit", remove);
     remove();
   }
 }
 
-async function restoreInto(scratch: string, cluster: string, bytes: Buffer, name: string) {
+async function tryState(scratch: string, cluster: string, bytes: Buffer, name: string, tasks: RunTasks) {
   const [{ digestOf, readContents }, { restoreStore }] = await Promise.all([
     import("#controller/backup-contents.ts"),
     import("#controller/store/restore.ts"),
   ]);
   const { id, configFile, dbPath, operator } = await makeController(scratch, cluster);
-  const copy = join(scratch, "state");
-  await createFile(copy, bytes);
-  const { contents } = await restoreStore({ folder: dbPath, id, now: Date.now(), alone: true, file: copy, name });
-  const served = await withController(configFile, (port) => fetchState(port, operator));
-  const [before, after] = [
-    await readContents(bytes, name),
-    await readContents(served, "the scratch controller's state"),
-  ];
+  const file = join(scratch, "state");
+  await createFile(file, bytes);
+  const { contents } = await restoreStore({ folder: dbPath, id, now: Date.now(), alone: true, file, name });
+  const served = await runTask(tasks, "restoring the state into a scratch controller", () =>
+    withController(configFile, (port) => fetchState(port, operator)),
+  );
+  const [before, after] = [await readContents(bytes, name), await readContents(served, "its state")];
   const digest = digestOf(before, before.keys());
   // The scratch controller adds its own registers; those of the archive must be the same.
   if (digestOf(after, before.keys()) === digest) return { registers: before.size, digest, ...contents };
   const changed = [...before].filter(([key, row]) => after.get(key) !== row).map(([key]) => key);
-  throw new KcoreError({
-    code: "BACKUP_DAMAGED",
-    message: `a controller that was restored from ${name} has ${changed.length} other registers, among them ${changed[0]}`,
-    hint: "make another backup, and keep this one for a report",
-  });
+  throw scratchFailed(`${changed.length} registers differ, among them ${changed[0]}`);
 }
 
 /** Writes the configuration of a controller with a CA of its own; its bootstrap makes it and its operator known in the restored state. */
@@ -112,21 +100,11 @@ async function makeController(scratch: string, cluster: string) {
   await createFile(tls.keyFile, own.export({ type: "pkcs8", format: "pem" }));
   const dbPath = join(scratch, "db");
   await mkdir(dbPath, { mode: 0o700 });
-  const operatorKey = keyFingerprint(publicDer(firstCertificate(cert).publicKey));
+  const operators = [{ name: "drill", spki: keyFingerprint(publicDer(firstCertificate(cert).publicKey)) }];
+  const bootstrap = { cluster, operators, controller: { spki: keyFingerprint(spki) } };
+  const place = { listenAddr: "127.0.0.1:0", dbPath, tls, keyFolder: join(scratch, "keys") };
   const configFile = join(scratch, "controller.yaml");
-  const config = {
-    listenAddr: "127.0.0.1:0",
-    dbPath,
-    tls,
-    keyFolder: join(scratch, "keys"),
-    replication: { controllerId: id },
-    bootstrap: {
-      cluster,
-      operators: [{ name: "drill", spki: operatorKey }],
-      controller: { spki: keyFingerprint(spki) },
-    },
-  };
-  await writeFile(configFile, printYaml(config));
+  await writeFile(configFile, printYaml({ ...place, replication: { controllerId: id }, bootstrap }));
   return { id, configFile, dbPath, operator: { ca, cert, key } };
 }
 

@@ -43,7 +43,7 @@ describe("kcore cluster backup and restore", () => {
 
   it("encrypts keys and state to recipients, without a passphrase; age opens the file, too", async () => {
     const { stdout } = await call(0, "cluster", "backup", path("r.age"), ...to);
-    expect(stdout).to.match(/\(keys and \d+ registers of the state\), encrypted to 1 recipient and verified/);
+    expect(stdout).to.match(/\(keys and \d+ registers of the state\), encrypted to age1\w+ and verified/);
     opened = execFileSync("age", ["-d", "-i", path("identity.txt"), path("r.age")], { encoding: "utf8" });
     const archive = JSON.parse(opened) as { files: Record<string, string>; state: string };
     expect(Object.keys(archive.files)).to.include.members(["ca.key", "kctl.key", "sub-ca.key"]);
@@ -115,13 +115,13 @@ describe("kcore cluster backup and restore", () => {
     }
   });
 
-  it("needs a controller once the cluster was founded, and says how to go without", async () => {
+  it("needs a controller once the cluster was founded, unless told to back up the keys alone", async () => {
     const unfounded = await call(0, "cluster", "backup", path("early.age"), ...to);
     expect(unfounded.stdout).to.contain("(keys)");
     await rm(join(site.cluster.home, "lab/unfounded.json"));
     await writeFile(join(site.cluster.home, "lab", foundedMark), "{}\n");
     const { stderr } = await call(3, "cluster", "backup", path("late.age"), ...to);
-    expect(stderr).to.contain("[API_UNREACHABLE]").and.to.contain("--keys-only");
+    expect(stderr).to.contain("[API_UNREACHABLE]");
     await call(0, "cluster", "backup", path("late.age"), "--keys-only", ...to);
   });
 });
