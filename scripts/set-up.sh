@@ -37,6 +37,9 @@ need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
 # age opens values that kcore sealed, and the other way round.
 need /usr/bin/age age
+# A real Prometheus scrapes controllers and agents, and promtool tests the alerts.
+need /usr/bin/promtool prometheus
+need /usr/bin/prometheus-node-exporter prometheus-node-exporter
 # Ansible's inventories are imported as Ansible reads them.
 need /usr/bin/ansible-inventory ansible-core
 # Layouts of disks in Nix, and the configurations for NixOS, are evaluated by a real Nix.

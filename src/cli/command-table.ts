@@ -67,7 +67,7 @@ export const commandTable: readonly CommandEntry[] = [
   entry("create", "Create a cluster's certificate authority", async () =>
     (await import("./cluster/create-command.ts")).createCommand(),
   ),
-  entry("cluster", "Back up and restore this machine's keys of a cluster", async () =>
+  entry("cluster", "Back up and restore a cluster: state and keys", async () =>
     (await import("./cluster/cluster-command.ts")).clusterCommand(),
   ),
   entry("config", "Contexts: the clusters this user knows", async () =>

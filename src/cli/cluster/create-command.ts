@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { clusterOf, nameCluster, fromProject, projectFile } from "../project/project-cluster.ts";
-import { makeCluster } from "./new-cluster.ts";
+import { describeCurrent, makeCluster } from "./new-cluster.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
 interface CreateFlags extends CommonFlags {
@@ -71,11 +71,4 @@ async function createTheCluster({
       "",
     ].join("\n"),
   );
-}
-
-/** Says whether a new context is the current one; if not, by which command it becomes that. */
-export function describeCurrent(context: string, current: string | undefined): string {
-  return current === context
-    ? "it is the current context"
-    : `the current context stays “${current}”: kcore config use-context ${context}`;
 }

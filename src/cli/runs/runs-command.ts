@@ -68,10 +68,11 @@ Examples:
       "Tell which steps are slow, which fail now and then, and what each node needs",
       "stats --since 30d",
       "stats --node n1 -o json",
+      "stats -o prometheus       gauges: the last run and the drift of each name",
     ),
     { limit: 100 },
   )
-    .addOption(result("table", "json"))
+    .addOption(result("table", "json", "prometheus"))
     .action(async (flags: StatsFlags) => (await import("./stats.ts")).showStats(flags));
   add(
     "show <id>",
