@@ -28,6 +28,10 @@ export interface RunRequest {
   /** `--set` values as typed by the user and `--params` values as JSON. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly dryRun: boolean;
+  /** Absent: the run does all its work. */
+  readonly part?: RunPart;
+  /** The number or share of nodes in a batch of each stage; absent: as the stages say. */
+  readonly batch?: number | string;
   readonly grants: readonly string[];
   readonly skipHealth: boolean;
   readonly waitForLock: boolean;
@@ -43,6 +47,17 @@ export interface RunRequest {
   readonly unknownFacts?: "skip";
   /** The command line to show and to repeat. */
   readonly command: string;
+}
+
+/** The part of a run's work that the operator chose: what fits each of these. */
+export interface RunPart {
+  /** Names of steps and stages. */
+  readonly only?: readonly string[];
+  /** The name of the first step or stage. */
+  readonly from?: string;
+  readonly tags?: readonly string[];
+  /** Target expression. */
+  readonly limit?: string;
 }
 
 /** A run's title in views: `deploy_node`, `state apply web`, `exec uname -a`, `ping`. */
