@@ -40,7 +40,6 @@ export interface RunDigest {
   readonly dirty: boolean;
   readonly dryRun: boolean;
   readonly resumed: boolean;
-  /** Absent: the run does all its work. */
   readonly leftOut?: LeftOut;
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];

@@ -5,12 +5,9 @@ const mostNamed = 5;
 
 /** “Left out by --only web: stage drain, 2 steps (web: a, web: b), node n2”. */
 export function describeLeftOut({ by, stages, steps, nodes }: LeftOut): string {
-  const parts = [count("stage", stages), count("step", steps), count("node", nodes)];
-  return `Left out by ${by}: ${parts.filter((part) => part !== "").join("; ")}`;
-}
-
-function count(word: string, names: readonly string[]): string {
-  if (names.length < 2) return names.map((name) => `${word} ${name}`).join("");
-  const rest = names.length > mostNamed ? " …" : "";
-  return `${names.length} ${word}s (${names.slice(0, mostNamed).join(", ")}${rest})`;
+  const parts = Object.entries({ stage: stages, step: steps, node: nodes }).flatMap(([word, names]) => {
+    if (names.length < 2) return names.map((name) => `${word} ${name}`);
+    return `${names.length} ${word}s (${names.slice(0, mostNamed).join(", ")}${names.length > mostNamed ? " …" : ""})`;
+  });
+  return `Left out by ${by}: ${parts.join("; ")}`;
 }

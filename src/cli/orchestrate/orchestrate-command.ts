@@ -85,8 +85,7 @@ async function orchestrate(
 }
 
 /** Whether flags name nodes, parameters, a part, a batch or `--skip-health`, none of which `update -f` takes. */
-function hasRunFlags(flags: OrchestrateFlags): boolean {
-  const { on, set, params, skipHealth, batch } = flags;
+function hasRunFlags({ on, set, params, skipHealth, batch, ...flags }: OrchestrateFlags): boolean {
   return [on, set, params, skipHealth, batch, partOf(flags)].some((given) => given !== undefined);
 }
 
@@ -100,7 +99,7 @@ function refuseUpdateFlags(name: string, { filename, bundle, rollback }: Orchest
         ? ["no file with an update is named", "kcore orchestrate update -f rollout.yaml"]
         : [
             "the manifest says which nodes, and how",
-            "leave out target, --on, --set, --params, --skip-health, and flags of a part or a batch",
+            "leave out target, --on, --set, --params, --skip-health, --batch …",
           ];
   throw usageError(message, hint);
 }

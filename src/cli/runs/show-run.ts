@@ -1,7 +1,6 @@
 import { formatDuration } from "#base/units.ts";
 import { nodeTime, runTime, type NodeModel } from "#engine/events/run-model.ts";
 import { usageError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
 import { itemTitle } from "#tui/work-item.ts";
 import { watchRun } from "../watch/watch-run.ts";
 import type { CommonFlags } from "../options.ts";
@@ -49,8 +48,7 @@ export async function showRun(id: string, flags: ShowRunFlags): Promise<void> {
 function nodeIn({ folder, model: { nodes } }: KnownRun, name: string): NodeModel {
   const node = nodes.get(name);
   if (node) return node;
-  const hint = suggestHint(name, nodes.keys(), `it has: ${[...nodes.keys()].join(", ") || "none"}`);
-  throw usageError(`run ${folder.id} has no node “${name}”`, hint);
+  throw usageError(`run ${folder.id} has no node “${name}”`, `it has: ${[...nodes.keys()].join(", ") || "none"}`);
 }
 
 async function showNode({ folder: { id }, model }: KnownRun, node: NodeModel, output: "text" | "json"): Promise<void> {

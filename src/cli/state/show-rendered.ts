@@ -52,12 +52,7 @@ function stepAsData({ title, module, args, ...step }: UnresolvedStep): object {
   const made = step.render({ steps: new Map() });
   if (made.kind === "skipped") return { id: title, skipped: made.reason };
   const isHidden = made.kind === "step" && (made.plan.sensitive || made.plan.step.sensitive === true);
-  const values = isHidden ? MASK : (attemptKnown(() => plain(args?.())) ?? null);
+  // JSON has the mask of a secret.
+  const values = isHidden ? MASK : (attemptKnown(() => JSON.parse(JSON.stringify(args?.())) as unknown) ?? null);
   return { id: title, [module]: values, ...(made.kind === "unknown" && { unknown: `after ${made.after}` }) };
-}
-
-/** The value as JSON has it: a secret is its mask. */
-function plain(value: unknown): unknown {
-  const text = JSON.stringify(value, (_, one: unknown) => (one instanceof Map ? Object.fromEntries(one) : one));
-  return text === undefined ? undefined : (JSON.parse(text) as unknown);
 }

@@ -25,16 +25,9 @@ function addPartOptions(command: Command): Command {
     .option("--from <name>", "only this step or stage and those behind it")
     .option("--tags <tags>", "only steps and stages with one of these tags: a,b (repeatable)", collect)
     .option("--limit <target>", "only these nodes of those that the run would take")
-    .addOption(
-      new Option("--batch <n|share>", "so many nodes, 2 or 25%, then the next ones, in every stage").argParser(
-        parseBatch,
-      ),
+    .option("--batch <n|share>", "so many nodes, 2 or 25%, then the next ones, in every stage", (text) =>
+      /^(?:[1-9]\d?|100)%$/.test(text) ? text : parseNodeCount(text),
     );
-}
-
-function parseBatch(text: string): number | string {
-  if (/^(?:[1-9]\d?|100)%$/.test(text)) return text;
-  return parseNodeCount(text);
 }
 
 function addPlanOptions(command: Command): Command {

@@ -36,7 +36,6 @@ export async function startRun(
   }
   await prepareReports(report);
   if (flags.plan !== undefined) {
-    // The dry run has asked for parameters: the run gets the same answers.
     const params = await requirePlanned(flags.plan, flags, request);
     return startRun(omitUndefined({ ...flags, plan: undefined }), { ...request, params }, watch);
   }

@@ -23,9 +23,8 @@ export interface StageOutline {
   readonly open?: boolean;
 }
 
-/** The work that the operator left out of a run. */
+/** The work that the operator left out of a run; `by`: the flags that did so. */
 export interface LeftOut {
-  /** The flags that left it out: `--only web`. */
   readonly by: string;
   readonly stages: readonly string[];
   /** `STAGE: TITLE` of steps in the other stages. */

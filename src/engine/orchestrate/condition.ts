@@ -42,15 +42,11 @@ function missingFor(run: LiveRun, stage: PlannedStage, node?: RunNode): Problem 
   for (const name of stage.task.dependencies?.(run.scopeOf(node)) ?? stage.dependencies) {
     for (const other of stage.others?.get(name) ?? [""]) {
       const value = other === ALL_NODES ? run.outputs.valuesOf(name) : run.outputs.get(name, other || node?.name);
-      if (value instanceof Unknown) return outputMissing(stage, value.after, whyMissing(other));
+      if (value instanceof Unknown)
+        return outputMissing(stage, value.after, other && `“${other}” has no such stage, or did not come through it`);
     }
   }
   return undefined;
-}
-
-function whyMissing(other: string): string {
-  if (other === ALL_NODES) return "no node came through that stage";
-  return other && `“${other}” has no such stage, or did not come through it`;
 }
 
 /** The problem of a stage that needs an output which no stage gave. */

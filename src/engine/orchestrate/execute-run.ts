@@ -1,6 +1,5 @@
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
-import type { ParamDeclaration } from "#engine/params/declare-params.ts";
 import { foldersOf } from "#engine/project/folders.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { Roster } from "#engine/roster/roster.ts";
@@ -31,9 +30,10 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
   const orchestration =
     what.kind === "orchestration" ? loadOrchestration(what.name, foldersOf("orchestrate", deps)) : undefined;
   const declared =
-    what.kind === "state" ? what.names.map((name) => first.stateParams(name)) : [orchestration?.params ?? new Map()];
-  const all = declared.flatMap((params): readonly ParamDeclaration[] => [...params.values()]);
-  const settled = await settleParams(all, { request, roster: written }, ask);
+    what.kind === "state"
+      ? what.names.flatMap((name) => [...first.stateParams(name).values()])
+      : [...(orchestration?.params.values() ?? [])];
+  const settled = await settleParams(declared, { request, roster: written }, ask);
   const { params, roster } = settled;
   const catalogue = roster === written ? first : open(roster);
   const input = { deps, roster, catalogue, run, ...omitUndefined({ orchestration }) };

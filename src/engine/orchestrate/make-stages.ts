@@ -152,7 +152,7 @@ class StageMaker {
     if (placed === undefined) return;
     const { nodes } = placed;
     const { problems, limit, batch } = placed.context;
-    if (nodes?.length === 0) return limit?.leaveOut(source);
+    if (nodes?.length === 0) return void limit?.stages.set(source.register, source.id);
     for (const [id, title, context] of problems.attempt(() => stageItems(source, placed.context)) ?? []) {
       const instance = this.#instance({ id, title }, wave, nodes, isRepeat);
       const pace =

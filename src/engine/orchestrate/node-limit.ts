@@ -1,6 +1,5 @@
 import type { Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import type { StageSource } from "./stage-source.ts";
 
 /** The nodes to which `--limit` narrows a run, and the work that it takes out. */
 export class NodeLimit {
@@ -15,13 +14,9 @@ export class NodeLimit {
     this.#kept = new Set(matchTargets(text, roster).map(({ name }) => name));
   }
 
-  /** Those of the nodes that the run may take; the others are noted. */
+  /** The nodes that the run may take; the others are noted. */
   within(nodes: readonly string[]): readonly string[] {
     for (const node of nodes) if (!this.#kept.has(node)) this.nodes.add(node);
     return nodes.filter((node) => this.#kept.has(node));
-  }
-
-  leaveOut({ register, id }: Pick<StageSource, "register" | "id">): void {
-    this.stages.set(register, id);
   }
 }

@@ -1,3 +1,4 @@
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { quote } from "#base/quote.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -167,9 +168,9 @@ export class ChosenPart {
   }
 
   #refuse(need: string, name: string, at?: SourcePosition): void {
-    const message = `${need}, which ${partFlags(this.#part)} leaves out`;
     const hint = this.#part.only ? `add --only ${quote(name)}` : `choose “${name}”, too`;
-    this.#problems.add({ code: "PART_INCOMPLETE", message, at, hint });
+    const by = partFlags(this.#part);
+    this.#problems.add({ code: "PART_INCOMPLETE", message: `${need}, which ${by} leaves out`, at, hint });
   }
 
   #refuseUnknown(word: string, wanted: readonly string[], known: ReadonlySet<string>): void {
@@ -185,10 +186,9 @@ export class ChosenPart {
 
 /** The flags that choose a part of a run: `--only web --limit n1`. */
 function partFlags({ only = [], from, tags, limit }: RunPart): string {
-  const words = [...only.flatMap((name) => ["--only", name]), ...(from === undefined ? [] : ["--from", from])];
-  return [...words, ...(tags ? ["--tags", tags.join(",")] : []), ...(limit === undefined ? [] : ["--limit", limit])]
-    .map(quote)
-    .join(" ");
+  const others = Object.entries(omitUndefined({ from, tags: tags?.join(","), limit }));
+  const words = [...only.map((name) => ["only", name] as const), ...others];
+  return words.map(([flag, value]) => `--${flag} ${quote(value)}`).join(" ");
 }
 
 const newSet = (): Set<string> => new Set();

@@ -75,10 +75,7 @@ export interface PlannedStage {
   readonly skip?: string;
   /** Registered names of earlier stages that `when` and the arguments use. */
   readonly dependencies: ReadonlySet<string>;
-  /**
-   * By name of `dependencies`, the nodes whose values the stage uses (`stages.NAME.NODE`); "" is the stage's own node, and
-   * {@link ALL_NODES} stands for all nodes of the stage NAME.
-   */
+  /** By name of `dependencies`, the nodes whose values the stage uses (`stages.NAME.NODE`), or ALL_NODES; "" is its own node. */
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
   /** @throws UnknownValue if it depends on a value that is not known yet; KcoreError if it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;
@@ -98,7 +95,6 @@ export interface RunPlan {
   readonly stages: readonly PlannedStage[];
   /** The stages that follow, once, a failure of the run. */
   readonly onFailure?: readonly PlannedStage[];
-  /** Absent: the run does all its work. */
   readonly leftOut?: LeftOut;
   /** Recorded before the first stage. */
   readonly warnings: readonly string[];

@@ -48,16 +48,12 @@ export async function preparePlan(input: PlanInput): Promise<RunPlan> {
       ? await planOrchestration(what, { ...input, limit }, problems)
       : await planAdHoc(what, { ...input, limit });
   refuseAliases(whole, problems);
-  const render = async (plan: RunPlan, keep: KeepSteps): Promise<NonNullable<RunPlan["planned"]>> => {
-    const counts = await renderAll(plan, keep, problems, input.catalogue.readSecret);
-    problems.throwIfAny();
-    return counts;
-  };
   const chosen = part && new ChosenPart(part, whole, limit);
-  if (chosen) await render(whole, (...made) => chosen.see(...made));
+  const { readSecret } = input.catalogue;
+  if (chosen) await renderAll(whole, (...made) => chosen.see(...made), problems, readSecret);
   const plan = chosen?.narrow() ?? whole;
   const stepCache = new StepCache(input.request.concurrency ?? CONCURRENCY);
-  const planned = await render(plan, (...made) => stepCache.keep(...made));
+  const planned = await renderAll(plan, (...made) => stepCache.keep(...made), problems, readSecret);
   const overridden = what.kind === "orchestration" || what.kind === "state" ? overriddenFiles(input.deps) : [];
   const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
   return { ...plan, stepCache, planned, warnings: [...plan.warnings, ...warnings] };
@@ -107,8 +103,9 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
 type KeepSteps = (...made: readonly [PlannedStage, string, readonly UnresolvedStep[]]) => void;
 
 /**
- * Expands every stage for each of its nodes, with the outputs of stages still unknown; gives the steps to `keep`, and keeps problems.
+ * Expands every stage for each of its nodes, with the outputs of stages still unknown; gives the steps to `keep`.
  * @returns the number of steps of each stage
+ * @throws KcoreError with all problems
  */
 async function renderAll(
   { stages: first, onFailure = [], roster }: RunPlan,
@@ -132,6 +129,7 @@ async function renderAll(
     }
     planned.set(stage, counts.outline());
   }
+  problems.throwIfAny();
   return planned;
 }
 

@@ -49,11 +49,9 @@ export interface RunRequest {
   readonly command: string;
 }
 
-/** The part of a run's work that the operator chose: what fits each of these. */
+/** The part of a run's work that the operator chose, by names of steps and stages: work must fit each of these. */
 export interface RunPart {
-  /** Names of steps and stages. */
   readonly only?: readonly string[];
-  /** The name of the first step or stage. */
   readonly from?: string;
   readonly tags?: readonly string[];
   /** Target expression. */

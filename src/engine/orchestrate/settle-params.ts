@@ -35,7 +35,7 @@ export async function settleParams(
   const given = { ...request.params, ...answers };
   const names = new Set(declared.map(({ name }) => name));
   const nodes = [...roster.nodes.values()];
-  // The record shows what --set gives, so a secret variable is none of these.
+  // A value of --set is in the record, so a secret variable keeps its own.
   const has = ({ vars }: NodeEntry, name: string): boolean =>
     Object.hasOwn(vars, name) && !(vars[name] instanceof Secret);
   const isVariable = (name: string): boolean => !names.has(name) && nodes.some((node) => has(node, name));

@@ -64,13 +64,7 @@ export function declareParams(node: SourceNode | undefined): ParamDeclarations {
     if (type === "enum" && oneOf === undefined)
       problems.add(invalid(`“${key}” needs oneOf, a list of its values`, keyAt));
     if (required && defaultNode !== undefined)
-      problems.add(
-        invalid(
-          `“${key}” is required${prompt === undefined ? "" : " (prompt)"} and has a default`,
-          keyAt,
-          "remove one of them",
-        ),
-      );
+      problems.add(invalid(`“${key}” is required and has a default`, keyAt, "remove one of them"));
     declared.set(key, {
       name: key,
       type,

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -15,11 +16,11 @@ describe("a part of a run from the command line", () => {
   beforeEach(() => {
     project = new TestProject();
     const { path } = project;
+    const { port, identityFile, hostKey } = targets;
     const nodes = targets.addresses.map(
       (address, index) =>
-        `  n${index + 1}: { address: ${address}, stateDir: ${path}/state${index + 1}, vars: { dir: ${path}/n${index + 1}, word: one } }\n`,
+        `  n${index + 1}: { address: ${address}, hostKeys: ["${hostKey}"], stateDir: ${path}/state${index + 1}, vars: { dir: ${path}/n${index + 1}, word: one } }\n`,
     );
-    const { port, identityFile, hostKey } = targets;
     const state = `steps:
   - { id: folder, directory.managed: { path: "{{vars.dir}}" }, tags: base }
   - { id: config, file.managed: { path: "{{vars.dir}}/config", content: "{{vars.word}}" } }
@@ -27,7 +28,7 @@ describe("a part of a run from the command line", () => {
   - { id: motd, file.managed: { path: "{{vars.dir}}/motd", content: hello } }
 `;
     project.write({
-      "project/roster/nodes.yaml": `defaults: { port: ${port}, identityFile: ${identityFile}, hostKeys: ["${hostKey}"] }\nnodes:\n${nodes.join("")}`,
+      "project/roster/nodes.yaml": `defaults: { port: ${port}, identityFile: ${identityFile} }\nnodes:\n${nodes.join("")}`,
       "project/states/web.yaml": state,
       "project/states/token.yaml": `steps:
   - { id: folder, directory.managed: { path: "{{vars.dir}}" } }
@@ -105,11 +106,22 @@ steps:
     };
     expect(steps.steps.reduce((sum, { share }) => sum + share, 0)).to.be.closeTo(1, 0.001);
     expect(await done("runs", "show", "last", "--times", "--node", "n1")).to.match(/^server: token +command\.run +1 /m);
-    expect((await project.kcore("runs", "show", "last", "--node", "n9")).stderr).to.contain("it has: n1, n2");
+    expect((await project.kcore("runs", "show", "last", "--node", "n9")).stderr).to.contain("has no node “n9”");
   });
 
   it("holds a plan to its part, and changes a variable of the roster for one run", async () => {
     const part = [...web, "--tags", "base"];
+    const git = (...words: string[]): unknown =>
+      execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", "-C", project.project, ...words]);
+    project.write({ "project/.gitignore": ".kcore/\nplan.json\n" });
+    for (const words of ["init --quiet", "add --all", "commit --quiet --message one"]) git(...words.split(" "));
+    await done(...part, "--dry-run", "--report", "plan.json");
+    const { code, stderr } = await project.kcore(...web, "--plan", "plan.json");
+    expect([code, stderr], stderr).to.satisfy(
+      ([end, text]: [number, string]) => end === 2 && /it is a plan for “.*--tags base\)”/.test(text),
+    );
+    await done(...part, "--plan", "plan.json");
+    expect([existsSync(at("n1")), existsSync(at("n1/config"))]).to.deep.equal([true, false]);
     await done(...web);
     const show = await done("state", "show", "web", "--on", "n2", "--set", "word=two");
     expect(show)
@@ -138,15 +150,16 @@ steps:
     rmSync(at("gate"), { force: true });
     await project.atTerminal(async (shell) => {
       await shell.enter(`'${kcoreProgram}' state apply ask --on n1 --output plain`);
-      await shell.shows(/Which word: $/m);
+      await shell.shows(/^Which word:/m);
       await shell.enter("typed");
-      await shell.shows(/The key: $/m);
+      await shell.shows(/^The key:/m);
       await shell.enter("s3cret-key");
       const end = await shell.shows(/failed after/);
       expect(end).to.not.contain("s3cret-key");
       writeFileSync(at("gate"), "");
-      await shell.enter(`clear; '${kcoreProgram}' runs resume last --output plain`);
-      await shell.shows(/The key: $/m);
+      await shell.wipe();
+      await shell.enter(`'${kcoreProgram}' runs resume last --output plain`);
+      await shell.shows(/^The key:/m);
       await shell.enter("s3cret-key");
       await shell.shows(/done after/);
     });

@@ -73,7 +73,7 @@ async function execute({ part, request, files: more, deps }: Given) {
         return new Proxy(session, {
           get: (own, name) => {
             const value: unknown = name === "perform" ? perform : Reflect.get(own, name);
-            return typeof value === "function" ? value.bind(own) : value;
+            return typeof value === "function" ? (value.bind(own) as unknown) : value;
           },
         });
       },
@@ -97,7 +97,11 @@ async function execute({ part, request, files: more, deps }: Given) {
 const problemsOf = (given: Given): Promise<string[]> => problemsOfRejection(execute(given));
 const state = (name: string): Partial<RunRequest> => ({ what: { kind: "state", names: [name] }, on: "w1" });
 /** A part without the flags that chose it. */
-const rest = ({ by: _, ...others }: LeftOut = { by: "", stages: [], steps: [], nodes: [] }) => others;
+const rest = ({ stages, steps, nodes }: LeftOut = { by: "", stages: [], steps: [], nodes: [] }) => ({
+  stages,
+  steps,
+  nodes,
+});
 
 describe("a part of a run", () => {
   it("is one stage or one step of it, on the nodes that have it", async () => {
