@@ -37,7 +37,7 @@ const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
     /^-s |^--controller |^--join-controller /,
     async () => (await contexts()).flatMap((one) => one.endpoints.map(plain)),
   ],
-  [/^--on |^orchestrate target$| target$/, targets],
+  [/^--on |^--limit target|^orchestrate target$| target$/, targets],
   [/^orchestrate name$/, orchestrations],
   [/^state (show name|apply names)$/, states],
   [/^drift names$/, async () => [...orchestrations(), ...(await states())]],

@@ -15,7 +15,19 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(parseNodeCount));
   addFactOptions(command);
-  return full ? addPlanOptions(addChangeOptions(command)) : command;
+  return full ? addPartOptions(addPlanOptions(addChangeOptions(command))) : command;
+}
+
+/** The options that choose a part of a run's work. */
+function addPartOptions(command: Command): Command {
+  return command
+    .option("--only <name>", "only this step or stage (repeatable): STEP, STATE/STEP or the stage's id", collect)
+    .option("--from <name>", "only this step or stage and those behind it")
+    .option("--tags <tags>", "only steps and stages with one of these tags: a,b (repeatable)", collect)
+    .option("--limit <target>", "only these nodes of those that the run would take")
+    .option("--batch <n|share>", "so many nodes, 2 or 25%, then the next ones, in every stage", (text) =>
+      /^(?:[1-9]\d?|100)%$/.test(text) ? text : parseNodeCount(text),
+    );
 }
 
 function addPlanOptions(command: Command): Command {

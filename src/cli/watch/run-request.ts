@@ -22,6 +22,11 @@ export interface RunFlags extends CommonFlags, FactFlags {
   readonly plan?: string;
   readonly requireClean?: boolean;
   readonly requireSigned?: boolean;
+  readonly only?: readonly string[];
+  readonly from?: string;
+  readonly tags?: readonly string[];
+  readonly limit?: string;
+  readonly batch?: number | string;
 }
 
 /** The request that the flags describe. */
@@ -52,11 +57,18 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
     ...(flags.feed === "nodes" && { feed: "nodes" }),
     ...(flags.requireClean && { requireClean: true }),
     ...(flags.requireSigned && { requireSigned: true }),
-    ...omitUndefined({ concurrency, context }),
+    ...omitUndefined({ concurrency, context, part: partOf(flags), batch: flags.batch }),
     ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
     ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
     ...more,
   };
+}
+
+/** The part of the run that the flags choose; undefined: all of it. */
+export function partOf({ only, from, tags, limit }: RunFlags): RunRequest["part"] {
+  const words = tags?.flatMap((list) => list.split(",")).filter((tag) => tag !== "");
+  const part = omitUndefined({ only, from, tags: words, limit });
+  return Object.keys(part).length === 0 ? undefined : part;
 }
 
 /** Refuses a command without a target, which never means all nodes (S-25). @throws KcoreError USAGE */

@@ -266,9 +266,10 @@ export class Conductor {
 
   /** Warns of things that earlier runs managed on the node and this run does not, and records the things of this run. */
   #compareManaged({ name, entry, applied }: RunNode, isWhole: boolean): void {
-    const { deps, request } = this.#run;
+    const { deps, request, plan } = this.#run;
     if (!deps.managed || applied.length === 0) return;
-    const { lost, after } = compareManaged(deps.managed.read(entry), { applied, run: deps.runId, isWhole });
+    const done = { applied, run: deps.runId, isWhole: isWhole && plan.leftOut === undefined };
+    const { lost, after } = compareManaged(deps.managed.read(entry), done);
     if (lost !== undefined) deps.emit({ type: "warning", node: name, text: lost });
     if (!request.dryRun) deps.managed.keep(entry, after);
   }

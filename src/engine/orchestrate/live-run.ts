@@ -133,7 +133,8 @@ export class LiveRun {
         dryRun: request.dryRun,
         grants: grantsOf(name, request.grants),
         tables: deps.tables,
-        ...(deps.looks && { looks: deps.looks(entry) }),
+        // A look at a part must not count as a look at the whole.
+        ...(deps.looks && plan.leftOut === undefined && { looks: deps.looks(entry) }),
         emit,
         sudoPassword: (again) => this.secrets.sudoPassword(entry, again),
         recorded,

@@ -47,7 +47,7 @@ export function managedThings(project: string): ManagedThings {
 
 /**
  * Compares the things that a run manages on a node with the things of the last run of the same states. `lost` names things that no
- * step manages any more; `after` is the new record. After a run that did not end well (`isWhole` is false), none is lost.
+ * step manages any more; `after` is the new record. After a run that did not end well or did a part of its work (`isWhole` is false), none is lost.
  */
 export function compareManaged(
   before: readonly Managed[],

@@ -3,9 +3,8 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeRevision, RunRequest } from "./run-types.ts";
 
 /** Whether a run of this request leaves steps out that its orchestration or states have. */
-export function leavesOut(request: RunRequest): boolean {
-  const { part = {} } = request as RunRequest & { readonly part?: Readonly<Record<string, unknown>> };
-  return ["only", "from", "tags"].some((selection) => part[selection] !== undefined);
+export function leavesOut({ part: { only, from, tags } = {} }: RunRequest): boolean {
+  return [only, from, tags].some((selection) => selection !== undefined);
 }
 
 /** Keeps a node's revision in the project's `.kcore/applied`, one file for each node, which outlives the records of runs. */

@@ -28,6 +28,10 @@ export interface RunRequest {
   /** `--set` values as typed by the user and `--params` values as JSON. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly dryRun: boolean;
+  /** Absent: the run does all its work. */
+  readonly part?: RunPart;
+  /** The number or share of nodes in a batch of each stage; absent: as the stages say. */
+  readonly batch?: number | string;
   readonly grants: readonly string[];
   readonly skipHealth: boolean;
   /** Refuses a project with files that differ from its commit. */
@@ -62,6 +66,15 @@ export interface NodeRevision extends Pick<RunRequest, "what" | "params"> {
   readonly dirty?: boolean;
   /** Whether the node has all of the work: false if the run failed there, or left steps out. */
   readonly isWhole: boolean;
+}
+
+/** The part of a run's work that the operator chose, by names of steps and stages: work must fit each of these. */
+export interface RunPart {
+  readonly only?: readonly string[];
+  readonly from?: string;
+  readonly tags?: readonly string[];
+  /** Target expression. */
+  readonly limit?: string;
 }
 
 /** A run's title in views: `deploy_node`, `state apply web`, `exec uname -a`, `ping`. */

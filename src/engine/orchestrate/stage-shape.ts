@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Tags } from "#engine/states/step-source.ts";
 
 const id = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]*(?:@\d+)?$/, "must be letters, digits, - and _, a letter first");
 
@@ -32,6 +33,7 @@ const common = {
     .describe("The order of the nodes: as in the roster unless given."),
   once: z.boolean().optional().describe("With waves: before the first or after the last one, for all nodes at once."),
   onFailure: z.array(z.unknown()).optional().describe("Stages that follow when this one failed."),
+  tags: Tags.optional().describe("A word or a list of words, by which --tags chooses the whole stage."),
 };
 const target = z.union([z.string(), z.array(z.string()).min(1)]);
 const name = z.string().min(1);

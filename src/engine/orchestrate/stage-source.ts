@@ -28,6 +28,7 @@ export interface StageSource {
   readonly once: boolean;
   readonly reconnect: boolean;
   readonly order: "file" | "reverse" | "name";
+  readonly tags: readonly string[];
   readonly onFailure: readonly StageSource[];
   /** The includes that brought the stage, the outermost first. */
   readonly within: readonly Inclusion[];
@@ -167,7 +168,7 @@ function runStage(node: SourceMap, problems: Problems, level: StageLevel): Stage
 
 function fieldsOf(
   node: SourceMap,
-  shape: Pick<z.output<typeof ApplyShape>, "id" | "title" | "register" | "order" | "once">,
+  shape: Pick<z.output<typeof ApplyShape>, "id" | "title" | "register" | "order" | "once" | "tags">,
   problems: Problems,
   after: StageLevel,
 ): Omit<StageSource, "work" | "afterEach" | "reconnect"> {
@@ -181,6 +182,7 @@ function fieldsOf(
     ...omitUndefined({ when, forEach }),
     order: shape.order ?? "file",
     once: shape.once ?? false,
+    tags: [shape.tags ?? []].flat(),
     onFailure: readList(node.get("onFailure"), problems, after),
     within: [],
   };

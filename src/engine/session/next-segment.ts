@@ -1,5 +1,6 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { LateScope, Registered, RenderedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
 import type { QueuedStep, ReadyStep, SessionEffect, StepResults } from "./session-events.ts";
 
 /** The values from which a node's steps are rendered. */
@@ -76,7 +77,7 @@ export function nextBatch(
     }
     const { plan } = rendered;
     if (isAfterFailure && plan.onFailure.length === 0 && draft.isCheck !== true) continue;
-    steps.push({ key, plan, owes: watchers.get(draft.id) ?? [] });
+    steps.push({ key, plan, owes: [...(watchers.get(draft.id) ?? []), ...(draft.alsoOwes ?? []).map(stepKey)] });
     if (register !== undefined) inSegment.add(register);
     if (plan.step.ends === "boot") return until(at + 1);
   }

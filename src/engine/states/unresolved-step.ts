@@ -34,6 +34,7 @@ export interface StepParts {
   readonly scope: NodeScope;
   readonly conditions: readonly Condition[];
   readonly requisites: Readonly<Record<RequisiteKey, readonly string[]>>;
+  readonly tags: readonly string[];
   readonly files: Files;
   readonly templates: Templates;
   readonly node: NodeEntry;
@@ -53,12 +54,14 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
   const scopeOf = (scope: NodeScope, late: LateScope | undefined): Scope =>
     late === undefined ? scope.beforeSteps(registers) : scope.withLate(late, registers);
   const renderAt = (late: LateScope | undefined): RenderedStep => render(parts, (scope) => scopeOf(scope, late));
-  const { id, title, state, source, module, requisites, conditions } = parts;
+  const { id, title, state, source, module, requisites, tags, conditions } = parts;
   const untrusted = () =>
     conditions.some(({ node, scope }) => isUntrustedValue(node, scopeOf(scope, undefined))) && {
       isUntrusted: true as const,
     };
   const outline = {
+    tags,
+    require: requisites.require,
     watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
     answers: requisites.onFailure,
     ...(parts.late !== undefined && { maybe: true }),
@@ -68,6 +71,7 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
     state,
     module: module.name,
     at: source.at,
+    args: () => evaluate(source.args, scopeOf(parts.scope, undefined)),
     argumentAt: (said: string) => argumentPlace(source.args, said),
     ...(source.register !== undefined && { register: source.register }),
   };

@@ -215,7 +215,7 @@ describe("the examples of README and docs", () => {
       ["roster", "nodes:\n  n1: { adress: 192.0.2.1 }\n"],
       ["orchestration", 'stages:\n  - { id: drain, run: lb.drain, each: "*" }\n'],
       ["manifest", "kind: Nodes\n"],
-      ["project", "drain: {}\n"],
+      ["settings", "drain: {}\n"],
       ["step", "package.installed: {}\n"],
       ["module", "summary: x\nprobe: fact a 1\n"],
       ["pipeline", "jobs: {}\n"],
