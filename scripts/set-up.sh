@@ -45,6 +45,8 @@ need /usr/bin/nix-instantiate nix-bin
 need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils
 need /usr/bin/shellcheck shellcheck
+# Journals with entries of known times are made.
+need /lib/systemd/systemd-journal-remote systemd-journal-remote
 # Manual pages are formatted.
 need /usr/bin/groff groff-base
 # Login shells that nodes may have.

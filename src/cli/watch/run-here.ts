@@ -12,6 +12,7 @@ import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
 import { reportUnwritable } from "#engine/run/unwritable.ts";
 import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
+import type { Dialogue } from "#engine/session/dialogue.ts";
 import { runnerlessSessions, type RunnerlessOptions } from "#engine/session/runnerless-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
@@ -30,14 +31,14 @@ const answerMs = 30 * 60_000;
 
 /**
  * Carries out `exec`, `ping`, `facts` or `unlock` in this process, without locks or runners on the nodes; one entry in the audit trail.
- * `collects`: the caller keeps all output, so the output is capped.
+ * `collects`: the caller keeps all output, so the output is capped. `dialogue` takes the place of the command of `exec`.
  * @throws KcoreError with every problem of the input, RUN_RECORD_UNWRITABLE before the first connection
  */
 export async function runHere(
   flags: RunFlags,
   given: RunRequest,
   onEvent: (event: RunEvent) => void,
-  { collects = false } = {},
+  { collects = false, dialogue }: { readonly collects?: boolean; readonly dialogue?: Dialogue } = {},
 ): Promise<{ readonly exitCode: ExitCode; readonly model: RunModel }> {
   const project = findProject(flags.project);
   const request = flags.refreshFacts ? await refreshFacts(project, flags, given) : given;
@@ -88,7 +89,11 @@ export async function runHere(
     patience: answerMs,
   });
   const prompt = promptInTurn((question, value) => questions.answer(question, value, who), interrupt);
-  const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isSingleNode) });
+  const openSession = runnerlessSessions({
+    ...queryOf(request.what),
+    stdin: stdinSource(() => isSingleNode),
+    dialogue,
+  });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
@@ -105,7 +110,7 @@ export async function runHere(
     for (const signal of signals) process.off(signal, interrupt);
     process.stdout.off("error", interrupt);
     // An open stdin would keep the process alive after `exec`; after other commands a later question may still read it.
-    if (request.what.kind === "exec") process.stdin.destroy();
+    if (request.what.kind === "exec" && !dialogue) process.stdin.destroy();
   }
 }
 

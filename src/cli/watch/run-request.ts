@@ -43,7 +43,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
     skipHealth,
     waitForLock: wait,
     yes,
-    command: ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" "),
+    command: typedCommand(),
     ...(on === undefined || on.length === 0
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
@@ -53,6 +53,11 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
     ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
     ...more,
   };
+}
+
+/** The command line of this process, to show and to repeat. */
+export function typedCommand(): string {
+  return ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" ");
 }
 
 /** Refuses a command without a target, which never means all nodes (S-25). @throws KcoreError USAGE */
