@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from "node:path";
 import { formatBytes } from "#base/units.ts";
 import { hashFile } from "#base/file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
+import type { SayProgress } from "#base/tasks.ts";
 import { quote } from "#base/quote.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { unescapeLine } from "#engine/program/frames.ts";
@@ -63,7 +64,7 @@ export async function copyFiles(flags: CopyFlags, { isFetch, sources, destinatio
     const speak: Dialogue["speak"] = async (node, program) => {
       const here = isFetch ? receiver(await localPlace(forNode(destination, node))) : sender;
       const local = await openLocal("this machine").exec(`c_here=1\n${here}`);
-      copied.set(node, await carry({ local, program, isFetch }, shown.sayOf(node)));
+      copied.set(node, await carry(local, program, isFetch, shown.sayOf(node)));
     };
     const steps = collectSteps();
     const request = requestOf({ ...flags, on }, { kind: "exec", argv: ["cp", source], shell: false });
@@ -92,17 +93,8 @@ async function localPlace(path: string): Promise<string> {
   return isFolder ? `${place}/` : place;
 }
 
-interface Ends {
-  readonly local: Channel;
-  readonly program: NodeProgram;
-  readonly isFetch: boolean;
-}
-
 /** Carries the bytes between both programs until both have ended. @throws KcoreError for a refusal, and a failure here; ProgramEnded */
-async function carry(
-  { local, program, isFetch }: Ends,
-  say: ReturnType<ReturnType<typeof showNodes>["sayOf"]>,
-): Promise<Copied> {
+async function carry(local: Channel, program: NodeProgram, isFetch: boolean, say: SayProgress): Promise<Copied> {
   const [sender, receiver] = isFetch ? [program, local] : [local, program];
   let bytes = 0;
   const pump = async (from: AsyncIterable<Uint8Array>, to: Pick<Channel, "write" | "end">, isSender: boolean) => {
@@ -135,22 +127,18 @@ async function carry(
   return { destination: place, bytes: Number(all), sent: Number(sent), ...counts };
 }
 
-const hints: Partial<Record<ErrorCode, string>> = {
-  COPY_DIFFERS: "the same command again",
-  FILE_PARENT_UNSAFE: "a file: --owner USER; a folder goes only to where root alone changes folders",
-};
-
 function copyFailure(code: ErrorCode, text: string): KcoreError {
-  const [message = "", ...detail] = text.trim().split("\n");
-  const more = omitUndefined({ hint: hints[code], detail: detail.length > 0 ? detail.join("\n") : undefined });
-  return new KcoreError({ code, message, ...more }, { exitCode: exitCodes.failed });
+  const [message = "", ...lines] = text.trim().split("\n");
+  const hint = code === "FILE_PARENT_UNSAFE" ? "a file: --owner USER; a folder: choose one of root's" : undefined;
+  return new KcoreError({ code, message, hint, detail: lines.join("\n") }, { exitCode: exitCodes.failed });
 }
 
 /** A lost connection leaves a part, so the hint of `exec` does not fit. */
-function withHint({ exitCode: _, problem, ...result }: NodeResult): NodeResult {
-  if (result.outcome === "done") return { ...result, exitCode: 0 };
-  const hint = problem?.code === "HOST_LOST" ? "the same command again goes on where it ended" : problem?.hint;
-  return { ...result, ...(problem && { problem: { ...problem, hint } }) };
+function withHint({ node, outcome, problem: found }: NodeResult): NodeResult {
+  const problem =
+    found?.code === "HOST_LOST" ? { ...found, hint: "the same command again goes on where it ended" } : found;
+  const exitCode = outcome === "done" ? 0 : undefined;
+  return { node, outcome, stdout: "", stderr: "", ...omitUndefined({ exitCode, problem }) };
 }
 
 function drawEnd({ node, source, destination, bytes = 0, sent = 0, sha256, files, filesSent }: CopyEnd): string {

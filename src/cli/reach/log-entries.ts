@@ -61,9 +61,9 @@ export function lineDrawer(nodes: readonly string[], isColoured: boolean): (entr
 export async function* mergeByTime(sources: readonly AsyncIterator<LogEntry>[]): AsyncGenerator<LogEntry> {
   const heads = new Map<AsyncIterator<LogEntry>, LogEntry>();
   const advance = async (source: AsyncIterator<LogEntry>): Promise<void> => {
-    const { value, done } = await source.next();
-    if (done) heads.delete(source);
-    else heads.set(source, value);
+    const head = await source.next();
+    if (head.done) heads.delete(source);
+    else heads.set(source, head.value);
   };
   await Promise.all(sources.map(advance));
   while (heads.size > 0) {

@@ -49,14 +49,8 @@ export async function openSsh(
   const ssh = ["ssh", "-F", join(folder, "config")];
   const login = ["--", entry.address];
   if (print) return void process.stdout.write(isLocal ? "sh\n" : `${[...ssh, ...login].map(quote).join(" ")}\n`);
-  reportUnwritable(trailFolder(project), () =>
-    recordRuns(project, Date.now(), {
-      type: "adhoc.started",
-      who: whoAmI(),
-      command: typedCommand(),
-      nodes: [name],
-    }),
-  );
+  const entered = { type: "adhoc.started", who: whoAmI(), command: typedCommand(), nodes: [name] } as const;
+  reportUnwritable(trailFolder(project), () => recordRuns(project, Date.now(), entered));
   const isRoot = !sudo || (isLocal ? process.getuid?.() === 0 : entry.user === "root");
   const asRoot = command === undefined ? "exec sudo -i" : `exec sudo -- sh -c ${quote(command)}`;
   const remote = isRoot ? command : asRoot;
@@ -64,12 +58,11 @@ export async function openSsh(
   const words = [...ssh, terminal, ...login, ...(remote === undefined ? [] : [remote])];
   const text = isLocal ? (remote ?? 'cd && exec "${SHELL:-/bin/sh}" -l') : `exec ${words.map(quote).join(" ")}`;
   // Node has made these pipes non-blocking, which few programs expect.
-  for (const { _handle } of [process.stdout, process.stderr] as readonly NodeStream[]) _handle?.setBlocking?.(true);
+  for (const { _handle } of [process.stdout, process.stderr] as readonly {
+    _handle?: { setBlocking?(on: true): void };
+  }[])
+    _handle?.setBlocking?.(true);
   process.execve?.("/bin/sh", ["sh", "-c", text], process.env);
-}
-
-interface NodeStream {
-  readonly _handle?: { setBlocking?(isBlocking: boolean): unknown };
 }
 
 /** `kcore exec --tty`: runs a text of sh on the one node that `on` selects, with this terminal. @throws KcoreError USAGE, as {@link openSsh} */

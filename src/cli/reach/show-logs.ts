@@ -21,9 +21,6 @@ export interface LogQuery {
   readonly grep?: string;
 }
 
-/** All nodes are read at once, as a merge needs the next entry of each. */
-const concurrency = 100_000;
-
 /** Prints the journals of the nodes, merged by time. @throws KcoreError as `runHere` */
 export async function showLogs(flags: RunFlags & LogQuery & { readonly output: "plain" | "json" }): Promise<ExitCode> {
   const journals = new Map<string, PromiseWithResolvers<NodeProgram | undefined>>();
@@ -63,7 +60,8 @@ export async function showLogs(flags: RunFlags & LogQuery & { readonly output: "
     );
   };
   const steps = collectSteps();
-  const request = requestOf({ ...flags, concurrency }, { kind: "exec", argv: ["logs"], shell: false });
+  // All nodes are read at once, as a merge needs the next entry of each.
+  const request = requestOf({ ...flags, concurrency: 100_000 }, { kind: "exec", argv: ["logs"], shell: false });
   const { exitCode, model } = await runHere(flags, request, onEvent, { dialogue: { text: journalText(flags), speak } });
   await printed;
   if (exitCode !== exitCodes.interrupted)
@@ -79,11 +77,10 @@ async function* entriesOf(node: string, journal: Promise<NodeProgram | undefined
     rest = lines.pop() ?? "";
     yield* lines.map((line) => parseEntry(node, line)).filter((entry) => entry !== undefined);
     // Longer than any entry that journald takes of its own accord.
-    if (rest.length > longestEntry) rest = "";
+    if (rest.length > 1 << 24) rest = "";
   }
 }
 
-const longestEntry = 1 << 24;
 const noJournal = "no journalctl";
 const fields = "MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SOURCE_REALTIME_TIMESTAMP,_SYSTEMD_UNIT";
 
@@ -93,7 +90,12 @@ export function journalText({ unit = [], follow = false, since, lines, grep }: L
   // Some versions print the last entries that match in the reverse order.
   const isCutHere = grep !== undefined && !follow && count !== "all";
   const words = [
-    ...["journalctl", "--no-pager", "--quiet", "--all", "--output=json", `--output-fields=${fields}`],
+    "journalctl",
+    "--no-pager",
+    "--quiet",
+    "--all",
+    "--output=json",
+    `--output-fields=${fields}`,
     ...unit.map((name) => `--unit=${name}`),
     ...(since === undefined ? [] : [`--since=${since}`]),
     ...(grep === undefined ? [] : [`--grep=${grep}`]),

@@ -72,20 +72,22 @@ c_send() {
   c_all=${3:-$(head -c "$c_size" "$1" | c_sum)}
   echo "file $c_size $c_all $(stat -Lc %a "$1")"
   read -r c_have c_known || exit 1
+  case $c_have in '' | *[!0-9]*) exit 1 ;; esac
   [ "$c_have" -le "$c_size" ] && [ "$(head -c "$c_have" "$1" | c_sum)" = "$c_known" ] || c_have=0
   echo "$c_have"
   echo "sending $c_size $((c_size - c_have)) $c_all" >&2
   tail -c +$((c_have + 1)) "$1" | head -c $((c_size - c_have))
 }
 
-# c_take DEST NAME MODE OWNER GROUP: makes DEST what c_send offers; or DEST/NAME, if DEST ends in / or is a folder and a file is
+# c_take DEST NAME MODE OWNER GROUP: copies to DEST; or to DEST/NAME, if DEST ends in / or is a folder and a file is
 # offered. MODE, OWNER and GROUP are for files; `-` keeps the source's mode, and the owner that is there.
 c_take() {
   read -r c_type c_size c_all c_mode || exit 1
   c_dest=$1 c_owner=$4 c_group=$5
   case $c_type:$c_dest in *:*/) c_dest=$c_dest$2 ;; file:*) [ ! -d "$c_dest" ] || c_dest=$c_dest/$2 ;; esac
-  case $c_mode in ????) c_mode=${c_mode#?} ;; esac
+  c_mode=0${c_mode#"${c_mode%???}"}
   [ "$3" = - ] || c_mode=$3
+  case $c_size$c_mode in *[!0-9]*) exit 1 ;; esac
   "c_take_$c_type" || exit 1
   printf 'done %s\n' "$c_dest" >&2
 }
@@ -118,7 +120,7 @@ c_take_file() {
   # In a sticky folder a file of another user counts as new (files.sh, put_file).
   case $k_sticky:$c_present:$c_owner in 1:[!0]*:-) k_own=root k_grp=root ;; esac
   c_there=
-  [ ! -f "./$c_name" ] || [ -L "./$c_name" ] || c_there=$(c_sum <"./$c_name")
+  if [ -f "./$c_name" ] && [ "$(stat -c %s "./$c_name")" = "$c_size" ]; then c_there=$(c_sum <"./$c_name"); fi
   c_private ".$c_name.kcore-part"
   # A file that is in order serves as the part, so that mode and owner are set in the one way.
   [ "$c_there" != "$c_all" ] || cat "../$c_name" >|./f || exit 1
@@ -136,7 +138,7 @@ c_take_file() {
 
 c_take_folder() {
   guard_directory "$c_dest"
-  [ -d "$c_dest" ] || keep_folder "$c_dest" 0755 - - || exit 1
+  [ -d "$c_dest" ] || { [ -n "$c_here" ] && mkdir -m 0755 "$c_dest"; } || keep_folder "$c_dest" 0755 - - || exit 1
   c_enter "$c_dest/." root
   [ -n "$c_here" ] || { [ -z "$k_theirs" ] && ! k_is_shared .; } ||
     refuse FILE_PARENT_UNSAFE "another user can change folders in $c_dest, and so lead a copy elsewhere"
@@ -144,7 +146,7 @@ c_take_folder() {
   c_private .kcore-part
   c_list
   c_sums=$(while IFS= read -r k_line && [ -n "$k_line" ]; do printf '%s\n' "$k_line"; done)
-  tar -xof - || exit 1
+  tar -xpof - || exit 1
   find . ! -type d ! -type f ! -type l -exec rm -f {} +
   if [ "$(find . -type f | grep -c .)" != "$(printf '%s' "$c_sums" | grep -c .)" ] ||
     { [ -n "$c_sums" ] && ! printf '%s\n' "$c_sums" | sha256sum -c >/dev/null 2>&1; }; then

@@ -44,7 +44,7 @@ const unattended = [
 /**
  * OpenSSH's configuration for a host. Of each option the first value counts: the roster's, then kcore's, then those of the user's and the
  * system's files, which can have a `Host` for the target's address. `checkEndpoint` has checked the values. For a host without a trusted
- * key here, ssh uses its own known_hosts files, strictly. `isAttended`: ssh may ask, and the user's files say what is forwarded.
+ * key here, ssh uses its own known_hosts files, strictly. `isAttended`: ssh may ask, and the user's files decide on forwarding.
  */
 export function openSshFiles(
   hops: readonly [TrustedHop, ...TrustedHop[]],

@@ -87,7 +87,9 @@ describe("inOrder", () => {
 describe("journalText", () => {
   it("asks for the last 100 entries, unless a time is given", () => {
     expect(journalText({})).to.match(/'--lines=100'$/);
-    expect(journalText({ unit: ["a b"], since: "-600000ms" })).to.match(/'--unit=a b' '--since=-600000ms' '--lines=all'$/);
+    expect(journalText({ unit: ["a b"], since: "-600000ms" })).to.match(
+      /'--unit=a b' '--since=-600000ms' '--lines=all'$/,
+    );
     expect(journalText({ since: "@1", follow: true })).to.match(/'--lines=all' --follow$/);
     expect(journalText({ lines: 5, follow: true })).to.match(/'--lines=5' --follow$/);
   });
