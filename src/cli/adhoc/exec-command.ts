@@ -73,7 +73,7 @@ the command.`,
 async function execute(argv: readonly string[], flags: ExecFlags): Promise<void> {
   requireTarget(flags, "exec");
   if (flags.tty) {
-    const { openTerminal } = await import("../reach/open-ssh.ts");
+    const { openTerminal } = await import("./open-ssh.ts");
     return openTerminal(flags.shell ? argv.join(" ") : argv.map(quote).join(" "), flags);
   }
   const request = requestOf(flags, { kind: "exec", argv, shell: flags.shell ?? false });

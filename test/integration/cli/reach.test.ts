@@ -66,6 +66,7 @@ describe("kcore ssh, cp and logs", () => {
   let project: TestProject;
   let server: SshServer;
   let other: SshServer;
+  let bare: SshServer;
   let line: DelayLine;
   let logs: readonly string[];
   before(async () => {
@@ -75,9 +76,10 @@ describe("kcore ssh, cp and logs", () => {
     for (const folder of logs) mkdirSync(join(folder, "journal", machine), { recursive: true });
     const [one = "", two = ""] = logs;
     logs = logs.map((folder) => join(folder, "journal", machine, "system.journal"));
-    [server, other] = await Promise.all([
+    [server, other, bare] = await Promise.all([
       startSshd({ binds: [[one, "/var/log"]], users: [{ name: "ada" }] }),
       startSshd({ binds: [[two, "/var/log"]] }),
+      startSshd({ binds: [["/dev/null", "/usr/bin/journalctl"]] }),
     ]);
     line = await startDelayLine({ target: { port: server.port } });
     const node = ({ identityFile, hostKey, port }: Pick<SshServer, "identityFile" | "hostKey" | "port">, more = "") =>
@@ -87,6 +89,7 @@ describe("kcore ssh, cp and logs", () => {
       "project/roster/nodes.yaml": `nodes:
   n1: ${node({ ...server, port: line.port })}
   n2: ${node(other)}
+  bare: ${node(bare)}
   behind: ${node(server, ", jump: [n2]")}
   wrong: ${node({ ...server, hostKey: stranger }, ", stateDir: /var/lib/kcore-wrong")}
   ada: ${node(server, ", user: ada, stateDir: /var/lib/kcore-ada")}
@@ -97,7 +100,7 @@ describe("kcore ssh, cp and logs", () => {
   });
   after(async () => {
     await line?.close();
-    await Promise.all([server, other].map((one) => one?.stop()));
+    await Promise.all([server, other, bare].map((one) => one?.stop()));
     await project.remove();
   });
   const inProject = (name: string) => join(project.project, name);
@@ -348,7 +351,13 @@ describe("kcore ssh, cp and logs", () => {
       expect(bad.stderr).to.include("journalctl on n1");
     });
 
-    it("follows, and ends at Ctrl-C; a node without journals is named", async () => {
+    it("names a node without journalctl, and shows the others' logs", async () => {
+      const { code, stdout, stderr } = await project.kcore("logs", "n2", "bare");
+      expect([code, stdout.includes("n2   ssh: four")]).to.deep.equal([1, true]);
+      expect(stderr).to.match(/^bare {2}failed: bare has no journalctl {2}\[TOOL_MISSING\]/m);
+    });
+
+    it("follows, and ends at Ctrl-C, also beside a node that it cannot reach", async () => {
       const { child, ended } = project.start(["logs", "n1", "n2", "gone", "-f", "-n", "1", "-u", "ssh"]);
       let seen = "";
       child.stdout?.on("data", (text: string) => (seen += text));
