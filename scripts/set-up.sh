@@ -51,6 +51,8 @@ need /usr/bin/shellcheck shellcheck
 # Images for a first boot, and their reader.
 need /usr/bin/xorriso xorriso
 need /usr/bin/isoinfo genisoimage
+# Journals with entries of known times are made.
+need /lib/systemd/systemd-journal-remote systemd-journal-remote
 # Manual pages are formatted.
 need /usr/bin/groff groff-base
 # Login shells that nodes may have.

@@ -38,6 +38,11 @@ export const commandTable: readonly CommandEntry[] = [
     (await import("./adhoc/facts-command.ts")).factsCommand(),
   ),
   entry("exec", "Run one command on nodes", async () => (await import("./adhoc/exec-command.ts")).execCommand()),
+  entry("ssh", "Log in to a node, the roster's way", async () => (await import("./adhoc/ssh-command.ts")).sshCommand()),
+  entry("cp", "Copy files to and from nodes", async () => (await import("./reach/copy-command.ts")).copyCommand()),
+  entry("logs", "The journals of nodes in one stream", async () =>
+    (await import("./reach/logs-command.ts")).logsCommand(),
+  ),
   entry("state", "List, show and apply states", async () => (await import("./state/state-command.ts")).stateCommand()),
   entry("orchestrate", "Run an orchestration over nodes", async (words) =>
     (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(words),

@@ -50,7 +50,7 @@ const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
   [/^secrets show path$/, ({ operands }) => pathsIn(operands, isEncrypted)],
   [/^secrets set path$/, ({ operands }) => pathsIn(operands, () => true)],
   [/^secrets recipients remove name$/, recipientNames],
-  [/ (file|dir|path|certs-dir)$/, "files"],
+  [/ (file|dir|paths?|certs-dir)$/, "files"],
 ];
 
 /** The values that fit a place of {@link sources}; none if a file that they come from cannot be read. */

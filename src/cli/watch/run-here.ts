@@ -12,6 +12,7 @@ import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
 import { reportUnwritable } from "#engine/run/unwritable.ts";
 import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
+import type { Dialogue } from "#engine/session/dialogue.ts";
 import { runnerlessSessions, type RunnerlessOptions } from "#engine/session/runnerless-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
@@ -32,14 +33,18 @@ const answerMs = 30 * 60_000;
 /**
  * Carries out `exec`, `ping`, `facts` or `unlock` in this process, without locks or runners on the nodes; or a dry run that leaves no
  * record. One entry in the audit trail, unless the caller writes one (`isAudited` is false). `collects`: the caller keeps all output,
- * so the output is capped.
+ * so the output is capped. `dialogue` takes the place of the command of `exec`.
  * @throws KcoreError with every problem of the input, RUN_RECORD_UNWRITABLE before the first connection
  */
 export async function runHere(
   flags: RunFlags,
   given: RunRequest,
   onEvent: (event: RunEvent) => void,
-  { collects = false, isAudited = true } = {},
+  {
+    collects = false,
+    isAudited = true,
+    dialogue,
+  }: { readonly collects?: boolean; readonly isAudited?: boolean; readonly dialogue?: Dialogue } = {},
 ): Promise<{ readonly exitCode: ExitCode; readonly model: RunModel }> {
   const project = findProject(flags.project);
   const request = flags.refreshFacts ? await refreshFacts(project, flags, given) : given;
@@ -92,7 +97,8 @@ export async function runHere(
   });
   const prompt = promptInTurn((question, value) => questions.answer(question, value, who), interrupt);
   const isDryRun = request.what.kind === "orchestration" || request.what.kind === "state";
-  const runnerless = () => runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isSingleNode) });
+  const runnerless = () =>
+    runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isSingleNode), dialogue });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
@@ -110,7 +116,7 @@ export async function runHere(
     for (const signal of signals) process.off(signal, interrupt);
     process.stdout.off("error", interrupt);
     // An open stdin would keep the process alive after `exec`; after other commands a later question may still read it.
-    if (request.what.kind === "exec") process.stdin.destroy();
+    if (request.what.kind === "exec" && !dialogue) process.stdin.destroy();
   }
 }
 

@@ -3,14 +3,18 @@ import { addFactOptions, addProjectOption, caPassphrase, collect } from "../opti
 import { grantPattern } from "#engine/session/own-grants.ts";
 import { usageError } from "#errors/problem.ts";
 
+/** `--on`. */
+export function addTargetOption(command: Command): Command {
+  return command.option(
+    "--on <target>",
+    "nodes: names, globs, role:R, dc:D, label:k=v, group:G, fact:NAME=V, /regex/, and, or, not (repeatable)",
+    collect,
+  );
+}
+
 /** The options of a run over nodes; `full` adds the options of runs that may change something. */
 export function addRunOptions(command: Command, { full }: { readonly full: boolean }): Command {
-  addProjectOption(command)
-    .option(
-      "--on <target>",
-      "nodes: names, globs, role:R, dc:D, label:k=v, group:G, fact:NAME=V, /regex/, and, or, not (repeatable)",
-      collect,
-    )
+  addTargetOption(addProjectOption(command))
     .option("--refresh-facts", "re-gather the facts used in --on first")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(parseNodeCount));

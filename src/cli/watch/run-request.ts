@@ -50,7 +50,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
     skipHealth,
     waitForLock: wait,
     yes,
-    command: ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" "),
+    command: typedCommand(),
     ...(on === undefined || on.length === 0
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
@@ -69,6 +69,11 @@ export function partOf({ only, from, tags, limit }: RunFlags): RunRequest["part"
   const words = tags?.flatMap((list) => list.split(",")).filter((tag) => tag !== "");
   const part = omitUndefined({ only, from, tags: words, limit });
   return Object.keys(part).length === 0 ? undefined : part;
+}
+
+/** The command line of this process, to show and to repeat. */
+export function typedCommand(): string {
+  return ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" ");
 }
 
 /** Refuses a command without a target, which never means all nodes (S-25). @throws KcoreError USAGE */
