@@ -56,7 +56,7 @@ export const commandTable: readonly CommandEntry[] = [
   entry("validate", "Check machines and members: every check, nothing changed", async () =>
     (await import("./validate/validate-command.ts")).validateCommand(),
   ),
-  entry("doctor", "Find the cause of a trouble, and the command that mends it", async () =>
+  entry("doctor", "Find the cause of trouble, and the command that mends it", async () =>
     (await import("./validate/doctor-command.ts")).doctorCommand(),
   ),
   entry("runs", "Recorded and living runs", async () => (await import("./runs/runs-command.ts")).runsCommand()),
