@@ -49,7 +49,7 @@ const plans = new WeakMap<readonly FolderEntry[], Map<string, TreePlan>>();
 export const directorySynced = defineModule({
   name: "directory.synced",
   summary: "Keeps a folder of the project on the node.",
-  alsoKnownAs: ["synchronize", "rsync", "file.recurse", "files.sync", "copy", "tar"],
+  alsoKnownAs: ["synchronize", "rsync", "file.recurse", "files.sync", "tar"],
   args,
   refusals: ["FILE_MOUNTED", ...fileRefusals],
   step: ({ path, source, owner, group, mode, fileMode, exclude, delete: deletes, makeDirs }, context) => {
