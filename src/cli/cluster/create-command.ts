@@ -4,6 +4,7 @@ import { usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { clusterOf, nameCluster, fromProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
+import { addRecordCreation } from "../vms/record-commands.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
 interface CreateFlags extends CommonFlags {
@@ -14,13 +15,16 @@ interface CreateFlags extends CommonFlags {
 
 /** `kcore create cluster`. */
 export function createCommand(): Command {
-  const create = new Command("create").description("Create a cluster's certificate authority and context").addHelpText(
-    "after",
-    `
+  const create = new Command("create")
+    .description("Create a cluster, or records of VMs, networks and images in one")
+    .addHelpText(
+      "after",
+      `
 Examples:
   kcore create cluster
-  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase`,
-  );
+  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase
+  kcore create vm web --cpus 2 --memory 4GiB --dc DC1`,
+    );
   addProjectOption(create.command("cluster"))
     .description("Make the root CA, a sub-CA and the operator's certificate on this machine, with a context")
     .option(
@@ -35,6 +39,7 @@ Examples:
     )
     .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
     .action(createTheCluster);
+  addRecordCreation(create);
   return create;
 }
 
