@@ -53,7 +53,9 @@ export const commandTable: readonly CommandEntry[] = [
     (await import("./audit/audit-command.ts")).auditCommand(),
   ),
   entry("create", "Create a cluster, or records of VMs, networks and images", async () =>
-    (await import("./cluster/create-command.ts")).createCommand(),
+    (await import("./vms/record-commands.ts")).addRecordCreation(
+      (await import("./cluster/create-command.ts")).createCommand(),
+    ),
   ),
   entry("cluster", "Back up and restore this machine's keys of a cluster", async () =>
     (await import("./cluster/cluster-command.ts")).clusterCommand(),

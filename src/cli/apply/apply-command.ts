@@ -14,7 +14,7 @@ import { planCluster } from "./cluster-change.ts";
 import { planNodeInstall } from "./install-change.ts";
 import { planDiskLayout } from "./layout-change.ts";
 import { planNode } from "./node-change.ts";
-import { planRecord } from "../vms/change-records.ts";
+import { planRecord } from "./record-change.ts";
 import { planClusterUpdate } from "./update-change.ts";
 
 interface Flags extends Omit<ApplyFlags, "output" | "result"> {

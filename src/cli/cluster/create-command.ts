@@ -4,7 +4,6 @@ import { usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { clusterOf, nameCluster, fromProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
-import { addRecordCreation } from "../vms/record-commands.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
 interface CreateFlags extends CommonFlags {
@@ -39,7 +38,6 @@ Examples:
     )
     .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
     .action(createTheCluster);
-  addRecordCreation(create);
   return create;
 }
 

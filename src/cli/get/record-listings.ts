@@ -1,6 +1,6 @@
 import { recordSchema, type RecordKind, type VmView } from "#api/record-schemas.ts";
 import { recordColumns, vmColumns, type RecordRow } from "#tui/columns/record-columns.ts";
-import { unknownRecord } from "../vms/change-records.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { filterNodes, type SelectorFlags } from "./listings.ts";
 import type { Listing } from "./show-listing.ts";
 
@@ -41,4 +41,9 @@ function named<Row extends { readonly name: string }>(
   const missing = names.find((wanted) => !rows.some(({ name }) => name === wanted));
   if (missing !== undefined) throw unknownRecord(kind, missing);
   return names.length === 0 ? rows : rows.filter(({ name }) => names.includes(name));
+}
+
+export function unknownRecord(kind: RecordKind, name: string): KcoreError {
+  const hint = `kcore get ${kind.toLowerCase()}s`;
+  return new KcoreError({ code: "OBJECT_UNKNOWN", message: `there is no ${kind} ${name}`, hint });
 }

@@ -11,11 +11,12 @@ const examples: Readonly<Record<RecordKind, string>> = {
 const records = "records of VMs, networks and images; kcore runs none of them";
 
 /** Adds `kcore create vm|network|image`. */
-export function addRecordCreation(create: Command): void {
+export function addRecordCreation(create: Command): Command {
   for (const kind of recordKinds)
     addChange(create, kind, false)
       .description(kind === "VM" ? "Record a VM, and choose a node with room for it" : `Record the ${kind} of VMs`)
       .addHelpText("after", `\nExamples:\n  kcore create ${examples[kind]}\n\nThese are ${records}.`);
+  return create;
 }
 
 /** `kcore set vm`. */

@@ -33,7 +33,7 @@ export function freeRoom({ has }: NodeRoom, vms: readonly PlacedVm[] = []): Room
   return { cpus: free("cpus"), memory: free("memory"), disk: free("disk") };
 }
 
-/** What VMs take beyond their node's room, such as `memory: 4 GiB too much`; empty if all fits. */
+/** The excess of VMs over their node's room, such as `memory: 4 GiB too much`; empty if all fits. */
 export function excessOf(free: Room): readonly string[] {
   return measures.filter((of) => free[of] < 0).map((of) => `${of}: ${amount(of, -free[of])} too much`);
 }
