@@ -1,3 +1,4 @@
+import type { ZodType } from "zod";
 import { recordSchema, recordSpecs, type RecordKind } from "#api/record-schemas.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { findVm, planRecord, readKept, type KeptRecord } from "../apply/record-change.ts";
@@ -32,11 +33,11 @@ export async function deleteRecords(kind: RecordKind, names: readonly string[], 
 /** The kept record with the fields that flags give; an empty text takes a field away. @throws KcoreError USAGE */
 function readRecord(kind: RecordKind, flags: RecordFlags, { labels = {}, spec = {} }: KeptRecord = {}) {
   const { set, remove } = readLabelChanges(flags.label ?? []);
-  const given = Object.entries(recordSpecs[kind].shape).flatMap(([field, schema]) => {
+  const given = Object.entries<ZodType>(recordSpecs[kind].shape).flatMap(([field, schema]): [string, unknown][] => {
     const value = flags[field];
     return value === undefined ? [] : [[field, schema.safeParse(value).success ? value : Number(value) || value]];
   });
-  const fields = Object.entries({ ...spec, ...Object.fromEntries(given) }).filter(([, value]) => value !== "");
+  const fields = Object.entries({ ...spec, ...Object.fromEntries<unknown>(given) }).filter(([, value]) => value !== "");
   const { data, error } = recordSchema(kind).safeParse({
     labels: Object.fromEntries(Object.entries({ ...labels, ...set }).filter(([key]) => !remove.includes(key))),
     spec: Object.fromEntries(fields),

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import type { ZodType } from "zod";
 import { recordKinds, recordSpecs, type RecordKind } from "#api/record-schemas.ts";
 import { addClusterOptions, collect, type ClusterFlags } from "../options.ts";
 import type { RecordFlags } from "./change-records.ts";
@@ -55,7 +56,7 @@ function flagOf(field: string): string {
 
 function addChange(parent: Command, kind: RecordKind, isKept: boolean): Command {
   const command = addClusterOptions(parent.command(`${kind.toLowerCase()} <name>`));
-  for (const [field, { description = "" }] of Object.entries(recordSpecs[kind].shape)) {
+  for (const [field, { description = "" }] of Object.entries<ZodType>(recordSpecs[kind].shape)) {
     const about = `${description.charAt(0).toLowerCase()}${description.slice(1).replace(/\.$/, "")}`;
     if (field === "networks") command.option("--networks <network>", `${about} (repeatable)`, collect);
     else command.option(`${flagOf(field)} <${field.toLowerCase()}>`, about);
