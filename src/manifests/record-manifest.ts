@@ -6,7 +6,10 @@ import { envelope, Text } from "./cluster-update-schema.ts";
 const metadata = z
   .strictObject({ name: RecordName.describe("The record's name."), labels: Labels.default({}).describe("Labels.") })
   .describe("The name.");
-const Nic = z.strictObject({ network: RecordName, model: z.literal("virtio").optional() });
+const Nic = z.strictObject({
+  network: RecordName.describe("The network."),
+  model: z.literal("virtio").optional().describe("virtio."),
+});
 const { VM, Network, Image } = recordSpecs;
 
 /** The forerunner names a VM's image as `disks: [{ backendHandle }]`, its networks as `nics: [{ network }]`. */
@@ -25,7 +28,7 @@ export const recordManifests = {
           .default([])
           .describe("Recorded networks; the first has the default route."),
         disks: z
-          .array(z.strictObject({ backendHandle: Text }))
+          .array(z.strictObject({ backendHandle: Text.describe("An https URL.") }))
           .max(1)
           .optional()
           .describe("The image's URL."),
