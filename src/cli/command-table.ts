@@ -69,8 +69,10 @@ export const commandTable: readonly CommandEntry[] = [
   entry("audit", "The tamper-evident audit log of runs and changes", async () =>
     (await import("./audit/audit-command.ts")).auditCommand(),
   ),
-  entry("create", "Create a cluster's certificate authority", async () =>
-    (await import("./cluster/create-command.ts")).createCommand(),
+  entry("create", "Create a cluster, or records of VMs, networks and images", async () =>
+    (await import("./vms/record-commands.ts")).addRecordCreation(
+      (await import("./cluster/create-command.ts")).createCommand(),
+    ),
   ),
   entry("cluster", "Back up and restore a cluster: state and keys", async () =>
     (await import("./cluster/cluster-command.ts")).clusterCommand(),
@@ -93,6 +95,10 @@ export const commandTable: readonly CommandEntry[] = [
   ),
   entry("describe", "Show everything about one node, controller …", async () =>
     (await import("./get/describe-command.ts")).describeCommand(),
+  ),
+  entry("set", "Change a recorded VM", async () => (await import("./vms/record-commands.ts")).setCommand()),
+  entry("delete", "Delete records of VMs, networks and images", async () =>
+    (await import("./vms/record-commands.ts")).deleteCommand(),
   ),
   entry("node", "The cluster's nodes: approve, label, drain, remove", async () =>
     (await import("./node/node-command.ts")).nodeCommand(),

@@ -14,13 +14,16 @@ interface CreateFlags extends CommonFlags {
 
 /** `kcore create cluster`. */
 export function createCommand(): Command {
-  const create = new Command("create").description("Create a cluster's certificate authority and context").addHelpText(
-    "after",
-    `
+  const create = new Command("create")
+    .description("Create a cluster, or records of VMs, networks and images in one")
+    .addHelpText(
+      "after",
+      `
 Examples:
   kcore create cluster
-  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase`,
-  );
+  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase
+  kcore create vm web --cpus 2 --memory 4GiB --dc DC1`,
+    );
   addProjectOption(create.command("cluster"))
     .description("Make the root CA, a sub-CA and the operator's certificate on this machine, with a context")
     .option(
