@@ -95,7 +95,7 @@ function endOf(drifts: readonly NodeDrift[]): Pick<Applied, "outcome" | "exitCod
 
 /**
  * The differences, with the steps that a node owes to the commit: those that only a run tells run once for each commit. Keeps the revision of
- * the nodes that owe nothing. A run of the same work counts, as a pass does; runs of other work change nothing of what a node owes.
+ * the nodes that owe nothing. A run of the same work counts as a pass does; a run of other work does not.
  */
 function withOwed(
   project: string,

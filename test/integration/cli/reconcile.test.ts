@@ -390,6 +390,8 @@ describe("kcore reconcile", () => {
     expect((await ended).code).to.equal(0);
     git(project.project, "rm", "--quiet", "kcore.yaml");
     expect((await project.kcore("reconcile")).stderr).to.contain("RECONCILE_UNSET");
+    // The command reads no settings: only systemd, which has no such timer, or a missing sudo refuses.
+    expect((await project.kcore("reconcile", "--uninstall")).stderr).to.match(/RECONCILE_TIMER|USAGE/);
   });
 
   it("names the units of each project apart, as systemd escapes its path", () => {
