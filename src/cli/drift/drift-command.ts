@@ -1,4 +1,5 @@
 import { Command, Option } from "commander";
+import { usageError } from "#errors/problem.ts";
 import { addResultOption, parseAge } from "../options.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import type { DriftFlags } from "./find-drift.ts";
@@ -14,7 +15,10 @@ export function driftCommand(): Command {
       "an orchestration or states; else the work of reconcile in kcore.yaml, else the last work of each node",
     );
   addRunOptions(command, { full: false }).addOption(
-    new Option("--since <age>", "the differences found since then, without a connection: 12h, 7d").argParser(parseAge),
+    new Option(
+      "--since <age>",
+      "the differences of all nodes found since then, without a connection: 12h, 7d",
+    ).argParser(parseAge),
   );
   return addResultOption(command)
     .addHelpText(
@@ -29,7 +33,11 @@ Examples:
 Exit codes: 0 nothing differs, 4 a step differs or cannot be told, 1 a node failed, 3 only unreachable nodes.`,
     )
     .action(async (names: readonly string[], { since, ...flags }: DriftFlags & { readonly since?: number }) => {
-      if (since !== undefined) return (await import("./drift-history.ts")).printHistory(Date.now() - since, flags);
+      if (since !== undefined) {
+        if (names.length > 0 || flags.on !== undefined)
+          throw usageError("--since shows the differences of all nodes and works", "leave names and --on out");
+        return (await import("./drift-history.ts")).printHistory(Date.now() - since, flags);
+      }
       process.exitCode = await (await import("./find-drift.ts")).findDrift(names, flags);
     });
 }

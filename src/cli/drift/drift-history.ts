@@ -1,5 +1,6 @@
 import { parseEntry } from "#audit/chain.ts";
 import { readTrail } from "#audit/trail-files.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { trailFolder, type DriftFound } from "#engine/run/run-trail.ts";
 import { findProject } from "../project/find-project.ts";
@@ -20,7 +21,7 @@ export async function printHistory(since: number, flags: Pick<DriftFlags, "proje
   }
   for (const id of await listRunIds(project)) {
     const header = await readHeader(runFolder(project, id)).catch(() => undefined);
-    if (!header?.request.dryRun || header.created < since) continue;
+    if (!header?.request.dryRun || !isWork(header.request.what) || header.created < since) continue;
     const differs = namesOf(driftsOf((await readRun(project, id)).model));
     found.push({ at: header.created, command: header.request.command, differs, revision: header.revision ?? "" });
   }
@@ -35,4 +36,9 @@ export async function printHistory(since: number, flags: Pick<DriftFlags, "proje
     return nodes.map(([node, steps]) => [at, revision.slice(0, 12), node, steps.join(", "), command]);
   });
   printRows(inOrder, flags.output, ["TIME", "REVISION", "NODE", "DIFFERS", "FOUND BY"], rows, "nothing was looked at");
+}
+
+/** Whether a dry run compares nodes with work. `kcore validate` and `kcore doctor` look at nodes by an orchestration, too. */
+function isWork(what: RunRequest["what"]): boolean {
+  return what.kind === "state" || (what.kind === "orchestration" && what.name !== "validate");
 }

@@ -44,12 +44,14 @@ export function decide({ drifts, problems, questions, command, takesNodes, limit
   };
   const ready = drifts.filter(({ outcome, differs }) => outcome === "done" && differs.length > 0);
   const others = drifts.flatMap(({ node, outcome }) => (outcome === "done" ? [] : node));
-  const changes = ready.reduce((sum, { differs }) => sum + differs.length, 0);
+  // A run carries out the steps that only a run tells, and those without a probe, on each of its nodes.
+  const ran = takesNodes ? ready : drifts;
+  const changes = ran.reduce((sum, { differs, unknown, always }) => sum + [differs, unknown, always].flat().length, 0);
   if (problems.length > 0) return wait("the dry run stopped");
   if (ready.length === 0) return { apply: [], notices };
   if (!takesNodes && others.length > 0) return wait(`this orchestration cannot leave out ${others.join(", ")}`);
   if (questions.length > 0) return ask(`the run asks a person: ${questions.join("; ")}`);
-  if (changes > maxChanges) return ask(`more steps differ than a pass may change (${maxChanges})`);
+  if (changes > maxChanges) return ask(`the run has more steps than a pass may change (${maxChanges})`);
   if (ready.length > maxNodes) return ask(`more nodes differ than a pass may change (${maxNodes})`);
   if (isHeld) return wait("the same run failed before: a later pass tries it again");
   if (windows.length > 0 && !windows.some((window) => isInWindow(window, now))) return wait("outside of the windows");

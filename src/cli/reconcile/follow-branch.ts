@@ -1,8 +1,8 @@
-import { git, GitFailed } from "#base/git.ts";
+import { GitFailed } from "#base/git.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import { findProblems } from "../check/find-problems.ts";
-import { requireClean, requireSigned } from "../process/require-revision.ts";
+import { requireClean } from "../process/require-revision.ts";
+import { dropWorktree, gitOf, judgeCommit } from "./judge-commit.ts";
 
 /** The commit that the clone is at, if that commit passed all checks; and why the branch's newest commit is refused. */
 interface Followed {
@@ -11,8 +11,8 @@ interface Followed {
 }
 
 /**
- * Fetches the branch and moves the clone forward to its newest commit. If that commit is unsigned although it must be `signed`, or `kcore check`
- * finds a problem, the clone stays at the commit before. `vetted`: the last commit that passed.
+ * Fetches the branch and moves the clone forward to its newest commit. If a judgement refuses that commit, the clone stays at the commit
+ * before. `vetted`: the last commit that passed.
  */
 export async function followBranch(
   project: string,
@@ -22,11 +22,11 @@ export async function followBranch(
     vetted,
   }: { readonly branch: string; readonly signed: boolean; readonly vetted: string | undefined },
 ): Promise<Followed> {
-  // A merge runs hooks, which a clone for kcore must not need.
-  const ask = (...words: readonly string[]) => git(project, ["-c", "core.hooksPath=/dev/null", ...words]);
+  const ask = (...words: readonly string[]) => gitOf(project, ...words);
   const commitAt = async (name: string) => (await ask("rev-parse", "--verify", `${name}^{commit}`)).trim();
   let good: string | undefined;
   try {
+    await dropWorktree(project);
     await requireClean(project);
     const present = (await ask("rev-parse", "--abbrev-ref", "HEAD")).trim();
     if (present !== branch) throw new GitFailed(`the clone is on “${present}”, not on “${branch}”`);
@@ -34,15 +34,13 @@ export async function followBranch(
     await ask("fetch", "--quiet", "--no-tags", "origin", `+refs/heads/${branch}:${remote}`);
     const [head, newest] = [await commitAt("HEAD"), await commitAt(remote)];
     if ((await ask("merge-base", head, newest).catch(() => "")).trim() !== head) throw diverged(branch, head, newest);
-    if (head === newest && head === vetted) return { revision: head, refused: [] };
-    good = head === vetted ? head : undefined;
-    if (signed) await requireSigned(project, newest);
+    // A pass that was killed, or an operator, may have moved the clone since.
+    const refused = head === vetted ? [] : await judgeCommit(project, head, { signed }).then(() => [], problemsIn);
+    if (refused.length === 0) good = head;
+    if (head === newest) return { refused, ...omitUndefined({ revision: good }) };
+    await judgeCommit(project, newest, { signed });
     await ask("merge", "--ff-only", "--quiet", newest);
-    const refused = await findProblems(project).then(({ problems }) => problems, problemsIn);
-    if (refused.length === 0) return { revision: newest, refused };
-    // Nothing is lost: the clone was clean.
-    await ask("reset", "--hard", "--quiet", head);
-    throw new KcoreError(refused);
+    return { revision: newest, refused: [] };
   } catch (error) {
     return { refused: problemsIn(error), ...omitUndefined({ revision: good }) };
   }

@@ -15,7 +15,7 @@ import { findProject } from "../project/find-project.ts";
 import { reconcileSettings } from "../project/project-settings.ts";
 import { printResult } from "../terminal/format-result.ts";
 import { toStderr } from "../terminal/say.ts";
-import { applyDifferences, type Applied, type FailedRun, type ReconcileFlags } from "./apply-differences.ts";
+import { applyDifferences, type Applied, type FailedRun, type Had, type ReconcileFlags } from "./apply-differences.ts";
 import { failureOf, isAway, type PassNotice } from "./decide.ts";
 import { followBranch, problemsIn } from "./follow-branch.ts";
 
@@ -39,6 +39,7 @@ interface Memory {
   /** The notices that stand and were sent. */
   readonly told: readonly string[];
   readonly failed?: FailedRun;
+  readonly had: Had;
   readonly last?: Pass;
   /** The number of passes after the last entry of the audit trail, which found the same. */
   readonly repeats?: number;
@@ -59,13 +60,13 @@ export async function reconcile(flags: ReconcileFlags): Promise<void> {
   try {
     const file = join(project, ".kcore", "reconcile.json");
     const before = readMemory(file);
-    const { vetted, failed } = before;
+    const { vetted, failed, had } = before;
     const { revision, refused } = await followBranch(project, { branch, signed, vetted });
     const made =
       revision === undefined
-        ? { ...nothing, outcome: "refused" as const, failed }
-        : await applyDifferences(project, flags, { revision, failed }).catch((error: unknown) => {
-            return { ...nothing, outcome: "failed" as const, failed, notices: problemsIn(error).map(failureOf) };
+        ? { ...nothing, outcome: "refused" as const, failed, had }
+        : await applyDifferences(project, flags, { revision, failed, had }).catch((error: unknown) => {
+            return { ...nothing, outcome: "failed" as const, failed, had, notices: problemsIn(error).map(failureOf) };
           });
     const { drifts, exitCode, waits, run } = { waits: undefined, run: undefined, ...made };
     const notices = [...refused.map(failureOf), ...made.notices];
@@ -78,7 +79,7 @@ export async function reconcile(flags: ReconcileFlags): Promise<void> {
     };
     const told = await tell(project, notices, before.told);
     const repeats = record(project, pass, before);
-    const memory = { vetted: revision ?? vetted, told, failed: made.failed, last: pass, repeats };
+    const memory = { vetted: revision ?? vetted, told, failed: made.failed, had: made.had, last: pass, repeats };
     replaceFileSync(file, `${JSON.stringify(memory, undefined, 2)}\n`);
     process.exitCode = refused.length > 0 && exitCode !== exitCodes.unreachable ? exitCodes.failed : exitCode;
     printResult(pass, flags.output, () => draw(pass));
@@ -92,9 +93,9 @@ const nothing = { drifts: [], notices: [], exitCode: exitCodes.failed };
 /** The memory of the last pass; an empty one without a readable file: then each notice is sent once more. */
 function readMemory(file: string): Memory {
   try {
-    return { told: [], ...(JSON.parse(readFileSync(file, "utf8")) as Partial<Memory>) };
+    return { told: [], had: {}, ...(JSON.parse(readFileSync(file, "utf8")) as Partial<Memory>) };
   } catch {
-    return { told: [] };
+    return { told: [], had: {} };
   }
 }
 

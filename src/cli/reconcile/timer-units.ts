@@ -4,9 +4,19 @@ import { join } from "node:path";
 import { run } from "#base/process.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
 import { findProject } from "../project/find-project.ts";
 import { reconcileSettings } from "../project/project-settings.ts";
 import { toStderr } from "../terminal/say.ts";
+
+/** The name of a project's units. It has the path as systemd escapes paths, so that each project has units of its own. */
+export function unitName(project: string): string {
+  const hexOf = (text: string): string =>
+    [...Buffer.from(text)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+  const path = project.replaceAll(/\/+/g, "/").replaceAll(/^\/|\/$/g, "");
+  const escaped = path.replaceAll(/^\.|[^A-Za-z0-9:_./]+/g, hexOf).replaceAll("/", "-");
+  return `kcore-reconcile-${escaped}`;
+}
 
 /** The texts of service and timer for a project. The timer counts from the end of a pass, so passes never overlap. */
 export function unitsOf(
@@ -51,17 +61,20 @@ export async function setTimer(given: string | undefined, isWanted: boolean): Pr
   const project = findProject(given);
   if (process.getuid?.() !== 0)
     throw usageError("the units lie in /etc/systemd/system", "sudo kcore reconcile --install; the passes run as you");
-  const name = `kcore-reconcile${project.replaceAll(/[^A-Za-z0-9]+/g, "-")}`;
-  const user = process.env["SUDO_USER"] ?? userInfo().username;
-  const units = Object.entries(unitsOf(project, user, reconcileSettings(project).interval));
-  if (!isWanted) await control("disable", "--now", `${name}.timer`);
-  for (const [ending, text] of units) {
-    const file = `/etc/systemd/system/${name}.${ending}`;
-    await (isWanted ? writeFile(file, text) : rm(file, { force: true }));
+  const name = unitName(project);
+  const fileOf = (ending: string): string => `/etc/systemd/system/${name}.${ending}`;
+  if (!isWanted) {
+    await control("disable", "--now", `${name}.timer`);
+    for (const ending of ["service", "timer"]) await rm(fileOf(ending), { force: true });
+    await control("daemon-reload");
+    return toStderr(`${name}.timer is gone`);
   }
+  const user = process.env["SUDO_USER"] ?? userInfo().username;
+  const units = unitsOf(project, user, reconcileSettings(project).interval);
+  for (const [ending, text] of Object.entries(units)) await writeFile(fileOf(ending), text);
   await control("daemon-reload");
-  if (isWanted) await control("enable", "--now", `${name}.timer`);
-  toStderr(isWanted ? `${name}.timer makes the passes; their log: journalctl -u ${name}` : `${name}.timer is gone`);
+  await control("enable", "--now", `${name}.timer`);
+  toStderr(`${name}.timer makes the passes; their log: journalctl -u ${quoteWord(name)}`);
 }
 
 async function control(...words: readonly string[]): Promise<void> {

@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { unitsOf } from "#cli/reconcile/timer-units.ts";
+import { unitName, unitsOf } from "#cli/reconcile/timer-units.ts";
 import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
@@ -249,6 +249,101 @@ describe("kcore reconcile", () => {
     expect(read("count"), "a step without a probe runs once for a commit").to.equal("\n\n");
   });
 
+  it("keeps uncommitted work beside the project, and the clone at the commit before, when it refuses a commit", async () => {
+    const root = join(project.path, "whole");
+    git(project.path, "clone", "--quiet", origin(), root);
+    const inner = join(root, "fleet");
+    mkdirSync(inner);
+    for (const name of ["roster", "orchestrate", "states", "kcore.yaml", "notify.yaml"])
+      git(root, "mv", name, join("fleet", name));
+    writeFileSync(join(root, "beside.txt"), "committed\n");
+    git(root, "add", "--all");
+    git(root, "commit", "--quiet", "--message", "the project in a folder");
+    git(root, "push", "--quiet", "origin", "HEAD:refs/heads/folder");
+    git(origin(), "checkout", "--quiet", "folder");
+    const branch = (more: string) => `reconcile: { branch: folder, run: { state: [web] } }\n${more}`;
+    commit({ "fleet/kcore.yaml": branch("") });
+    git(root, "fetch", "--quiet");
+    git(root, "checkout", "--quiet", "-B", "folder", "origin/folder");
+    rmSync(project.project, { recursive: true });
+    symlinkSync(inner, project.project);
+    const good = (await expectEnd(0, "applied")).revision;
+    writeFileSync(join(root, "beside.txt"), "by hand\n");
+    commit({ "fleet/states/web.yaml": "steps:\n  - { id: issue, file.manged: { path: /x } }\n" });
+    expect((await expectEnd(1, "in order")).reasons.join()).to.contain("states/web.yaml:2");
+    expect(readFileSync(join(root, "beside.txt"), "utf8")).to.equal("by hand\n");
+    expect(git(root, "rev-parse", "HEAD")).to.equal(good);
+    expect(git(root, "worktree", "list").split("\n")).to.have.length(1);
+  });
+
+  it("judges a commit after the remains of a killed pass, and one that an operator merged, too", async () => {
+    const good = (await expectEnd(0, "applied")).revision;
+    const remains = join(project.project, ".kcore/reconcile/commit");
+    git(project.project, "worktree", "add", "--quiet", "--detach", remains, "HEAD");
+    const merged = commit(web(managed("issue", "two")));
+    git(project.project, "pull", "--quiet", "--ff-only");
+    commit(web("  - { id: issue, file.manged: { path: /x } }\n"));
+    const broken = await expectEnd(1, "applied");
+    expect([broken.revision, read("n1-issue")]).to.deep.equal([merged, "two"]);
+    expect(broken.revision).to.not.equal(good);
+    expect([existsSync(remains), git(project.project, "worktree", "list").split("\n").length]).to.deep.equal([
+      false,
+      1,
+    ]);
+  });
+
+  it("refuses a commit without its settings or with work that does not exist, and follows the next one", async () => {
+    const good = (await expectEnd(0, "applied")).revision;
+    for (const [text, code] of [
+      ["cluster: prod\n", "RECONCILE_UNSET"],
+      ["reconcile: { run: { state: [wbe] } }\n", "STATE_NOT_FOUND"],
+      ["reconcile: { run: { orchestrate: wbe } }\n", "ORCHESTRATION_NOT_FOUND"],
+    ] as const) {
+      commit({ "kcore.yaml": text });
+      const refused = await expectEnd(1, "in order");
+      expect([refused.revision, refused.reasons.join()]).to.satisfy(
+        ([revision, reasons]: string[]) => revision === good && reasons?.includes(code),
+        JSON.stringify(refused),
+      );
+    }
+    commit({ ...settings(""), ...web(managed("issue", "mended")) });
+    await expectEnd(0, "applied");
+    expect(read("n1-issue")).to.equal("mended");
+  });
+
+  it("runs a step without a probe once for a commit, whatever other runs do", async () => {
+    const counts = `  - { id: count, command.run: { cmd: "echo >>${file("count")}" } }\n`;
+    const other = (cmd: string) => ({
+      "states/other.yaml": `steps:\n  - { id: other, command.run: { cmd: "${cmd}" } }\n`,
+    });
+    commit({ ...settings("on: n1"), ...web(counts), ...other("true") });
+    const applyOther = (): Promise<CommandEnd> => project.kcore("state", "apply", "other", "--on", "n1");
+    git(project.project, "pull", "--quiet", "--ff-only");
+    expect((await applyOther()).code).to.equal(0);
+    await expectEnd(0, "applied");
+    expect(read("count"), "other work at this commit is not the commit's work").to.equal("\n");
+    expect((await applyOther()).code).to.equal(0);
+    await expectEnd(0, "in order");
+    commit(other("exit 1"));
+    await expectEnd(0, "applied");
+    expect((await applyOther()).code).to.equal(1);
+    await expectEnd(0, "in order");
+    expect(read("count")).to.equal("\n\n");
+  });
+
+  it("tells earlier differences of work alone, and refuses names beside --since", async () => {
+    expect((await project.kcore("state", "apply", "web", "--on", "n1", "--dry-run")).code).to.equal(0);
+    await project.kcore("validate", "--on", "n1");
+    const { stdout } = await project.kcore("drift", "--since", "1h", "-o", "json");
+    expect((JSON.parse(stdout) as { command: string }[]).map(({ command }) => command)).to.deep.equal([
+      "kcore state apply web --on n1 --dry-run",
+    ]);
+    for (const words of [["web"], ["--on", "n1"]]) {
+      const { code, stderr } = await project.kcore("drift", ...words, "--since", "1h");
+      expect([code, stderr.includes("USAGE")], stderr).to.deep.equal([2, true]);
+    }
+  });
+
   it("applies only commits with a signature that git trusts, if the project asks for that", async () => {
     const key = (name: string): string => {
       execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", join(project.path, name)]);
@@ -295,6 +390,15 @@ describe("kcore reconcile", () => {
     expect((await ended).code).to.equal(0);
     git(project.project, "rm", "--quiet", "kcore.yaml");
     expect((await project.kcore("reconcile")).stderr).to.contain("RECONCILE_UNSET");
+    // The command reads no settings: only systemd, which has no such timer, or a missing sudo refuses.
+    expect((await project.kcore("reconcile", "--uninstall")).stderr).to.match(/RECONCILE_TIMER|USAGE/);
+  });
+
+  it("names the units of each project apart, as systemd escapes its path", () => {
+    for (const path of ["/srv/a-b", "/srv/a/b", "/srv/a_b", "/srv/.a/ü 100%", "//srv//a.b/"]) {
+      const escaped = execFileSync("systemd-escape", ["--path", path], { encoding: "utf8" }).trim();
+      expect(unitName(path)).to.equal(`kcore-reconcile-${escaped}`);
+    }
   });
 
   it("has units that systemd accepts", () => {

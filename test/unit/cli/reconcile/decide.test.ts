@@ -33,6 +33,10 @@ describe("the nodes that a pass changes", () => {
   it("are those that differ, within the limits", () => {
     expect(decideOn({})).to.deep.equal({ apply: applied, notices: [] });
     expect(decideOn({ limits: { windows: [], maxChanges: 3, maxNodes: 2 } }).apply).to.deep.equal(applied);
+    const idle = node("n3", 0, { unknown: [step], always: [step] });
+    expect(decideOn({ drifts: [node("n1", 1), idle], limits: { windows: [], maxChanges: 1 } }).apply).to.deep.equal([
+      "n1",
+    ]);
     expect(decideOn({ drifts: [node("n3", 0)], isHeld: true })).to.deep.equal({ apply: [], notices: [] });
   });
 
@@ -40,7 +44,21 @@ describe("the nodes that a pass changes", () => {
     [
       "more steps than allowed",
       { limits: { windows: [], maxChanges: 2 } },
-      "more steps differ than a pass may change (2)",
+      "the run has more steps than a pass may change (2)",
+    ],
+    [
+      "more steps than allowed, with those that each run carries out",
+      { drifts: [node("n1", 1, { unknown: [step], always: [step] })], limits: { windows: [], maxChanges: 2 } },
+      "the run has more steps than a pass may change (2)",
+    ],
+    [
+      "more steps than allowed on nodes that a whole run takes along",
+      {
+        drifts: [node("n1", 1), node("n2", 0, { always: [step, step] })],
+        takesNodes: false,
+        limits: { windows: [], maxChanges: 2 },
+      },
+      "the run has more steps than a pass may change (2)",
     ],
     [
       "more nodes than allowed",
