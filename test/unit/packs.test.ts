@@ -47,8 +47,12 @@ describe("the packs of the repository", () => {
           { env: { ...process.env, KCORE_SOURCE: "1" }, encoding: "utf8" },
         ).stdout;
       const folder = (text: string): string => /id: textfile folder[^]*?(?=\n *- id:|$)/.exec(text)?.[0] ?? text;
-      expect(folder(shown())).to.match(/"?0755/).and.to.contain("group: root");
-      expect(folder(shown("--set", "group=ops"))).to.contain("3775").and.to.contain("group: ops");
+      expect(folder(shown()))
+        .to.match(/"?0755/)
+        .and.to.contain("group: root");
+      expect(folder(shown("--set", "group=ops")))
+        .to.contain("3775")
+        .and.to.contain("group: ops");
     } finally {
       project.remove();
     }

@@ -17,7 +17,10 @@ export function doctorCommand(): Command {
     .argument("[node]", "the node, or any target; all nodes unless named");
   addResultOption(addRunOptions(command, { full: false }))
     .option("--set <name=value>", "a parameter of the checks (repeatable): kcore orchestrate show validate", collect)
-    .option("--bundle <file>", "write findings, checks and records of runs, without their command lines and parameters, to FILE.tar.gz, for you alone")
+    .option(
+      "--bundle <file>",
+      "write findings, checks and records of runs, without their command lines and parameters, to FILE.tar.gz, for you alone",
+    )
     .addHelpText(
       "after",
       `

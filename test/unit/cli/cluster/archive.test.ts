@@ -17,7 +17,10 @@ describe("an archive of a cluster", () => {
     const identity = await generate({ postQuantum: false });
     const recipient = (await recipientOf(identity)) ?? "";
     const sealed = await seal(Buffer.from(JSON.stringify(backup)), [recipient], { place: "x", fingerprints: [] });
-    const lines = Buffer.from(sealed).toString("base64").match(/.{1,64}/g) ?? [];
+    const lines =
+      Buffer.from(sealed)
+        .toString("base64")
+        .match(/.{1,64}/g) ?? [];
     const armored = `-----BEGIN AGE ENCRYPTED FILE-----\n${lines.join("\n")}\n-----END AGE ENCRYPTED FILE-----\n`;
     writeFileSync(join(folder, "a.age"), armored);
     writeFileSync(join(folder, "identity"), `${identity}\n`, { mode: 0o600 });
