@@ -51,7 +51,8 @@ export async function writeBundle(file: string, { project, node, result }: Bundl
   }
 }
 
-function withoutTyped({ request: { params: _, command: __, ...request }, ...header }: RunHeader): object {
+function withoutTyped(header: RunHeader): object {
+  const { params: _params, command: _command, ...request } = header.request;
   return { ...header, request };
 }
 
