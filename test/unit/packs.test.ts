@@ -1,11 +1,23 @@
 import { spawnSync } from "node:child_process";
-import { globSync, readFileSync } from "node:fs";
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { expect } from "chai";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { root } from "#support/pages.ts";
+import { addPacks } from "#support/packs.ts";
 import { contextOf, stepOf } from "#support/steps.ts";
 
 describe("the packs of the repository", () => {
@@ -24,4 +36,44 @@ describe("the packs of the repository", () => {
         }
       }
     });
+
+  it("nodeexporter gives its folder of textfiles to a group, whose members replace no file of root", () => {
+    const project = addPacks(["node-exporter"]);
+    try {
+      const shown = (...words: readonly string[]): string =>
+        spawnSync(
+          join(root, "bin/kcore"),
+          ["state", "show", "nodeexporter/exporter", "--on", "n1", "--project", project.path, ...words],
+          { env: { ...process.env, KCORE_SOURCE: "1" }, encoding: "utf8" },
+        ).stdout;
+      const folder = (text: string): string => /id: textfile folder[^]*?(?=\n *- id:|$)/.exec(text)?.[0] ?? text;
+      expect(folder(shown()))
+        .to.match(/"?0755/)
+        .and.to.contain("group: root");
+      expect(folder(shown("--set", "group=ops")))
+        .to.contain("3775")
+        .and.to.contain("group: ops");
+    } finally {
+      project.remove();
+    }
+  });
+
+  it("nodeexporter's collector follows no link of the folder's group", () => {
+    const folder = mkdtempSync(join(tmpdir(), "kcore-textfiles-"));
+    try {
+      mkdirSync(join(folder, "elsewhere"));
+      writeFileSync(join(folder, "target"), "as it was");
+      symlinkSync("target", join(folder, ".kcore-agent.new"));
+      symlinkSync("elsewhere", join(folder, "kcore-agent.prom"));
+      const words = [folder, "http://127.0.0.1:1/metrics", "-", "none", "none"];
+      spawnSync("sh", [join(root, "packs/node-exporter/files/kcore-metrics"), ...words]);
+      expect(readFileSync(join(folder, "target"), "utf8")).to.equal("as it was");
+      expect(readFileSync(join(folder, "kcore-agent.prom"), "utf8")).to.contain('kcore_up{daemon="agent"} 0');
+      const names = readdirSync(folder).toSorted();
+      expect(names).to.deep.equal([".kcore-agent.new", "elsewhere", "kcore-agent.prom", "target"]);
+      expect(statSync(join(folder, "kcore-agent.prom")).mode & 0o777).to.equal(0o644);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });

@@ -30,6 +30,27 @@ describe("npm ci", () => {
   });
 });
 
+describe("the check of Kubernetes' nodes", () => {
+  const folder = folderOfEachTest("kubectl");
+
+  for (const [status, found] of [
+    ["Ready", ""],
+    ["Ready,SchedulingDisabled", ""],
+    ["NotReady", "n1 is NotReady\n"],
+    ["NotReady,SchedulingDisabled", "n1 is NotReady,SchedulingDisabled\n"],
+  ] as const)
+    it(`finds ${found === "" ? "no fault in" : "a fault in"} ${status}`, () => {
+      const { steps } = parsePlainYaml(readFileSync(join(shipped, "states/validate/services.yaml"), "utf8")) as {
+        steps: { id: string; "command.run"?: { cmd: string } }[];
+      };
+      const cmd = steps.find(({ id }) => id === "Kubernetes nodes are ready")?.["command.run"]?.cmd ?? "";
+      writeFileSync(join(folder(), "kubectl"), `#!/bin/sh\necho n1 ${status} worker 3d v1.30\n`, { mode: 0o755 });
+      const env = { ...process.env, PATH: `${folder()}:${process.env["PATH"]}`, KUBECONFIG: "none" };
+      const { status: code, stderr } = spawnSync("sh", ["-c", cmd], { env, encoding: "utf8" });
+      expect([code, stderr]).to.deep.equal([found === "" ? 0 : 1, found]);
+    });
+});
+
 describe("the shipped files", () => {
   const folder = folderOfEachTest("shipped");
 

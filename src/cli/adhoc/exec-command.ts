@@ -41,6 +41,7 @@ export function execCommand(): Command {
       new Option("--tty", "give the command this terminal, on one node, by this machine's ssh (kcore ssh)").conflicts([
         "group",
         "lock",
+        "output",
         "verbose",
       ]),
     )

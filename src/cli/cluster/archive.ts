@@ -62,6 +62,7 @@ export async function openArchive(
     if (text === undefined) throw problem;
     return parseBackup(text, file);
   };
+  const { isForPassphrase } = await import("#engine/encrypted-values/age.ts");
   if (!isForPassphrase(bytes)) {
     const message = `the identities in ${identity} do not open ${file}, or the file was changed`;
     const hint = "--identity FILE names the identity of a recipient of the archive";
@@ -76,10 +77,4 @@ export async function openArchive(
     const { decrypt } = await passphraseCipher(passphrase);
     return { backup: await opening(decrypt(bytes), problem), passphrase };
   });
-}
-
-/** kcore writes archives for a passphrase alone in age's armor; `age -p` writes them without it, too. */
-function isForPassphrase(bytes: Buffer): boolean {
-  const head = bytes.toString("latin1", 0, 100);
-  return head.startsWith("-----BEGIN") || head.includes("\n-> scrypt ");
 }

@@ -37,18 +37,20 @@ export async function backUpCluster(target: string, request: BackupRequest): Pro
   const isFolder = statSync(target, { throwIfNoEntry: false })?.isDirectory() === true;
   if (keep !== undefined && (!isFolder || keep === 0))
     throw usageError("--keep takes a number above 0, and a folder instead of a file", "kcore cluster backup FOLDER");
-  const file = isFolder ? join(target, archiveName(name, new Date())) : target;
-  await requireNew(file);
+  const at = new Date();
+  const fileOf = (kind: ArchiveKind): string => (isFolder ? join(target, archiveName(name, at, kind)) : target);
   const hasState = request.keysOnly !== true && present.controllers.length > 0;
+  await requireNew(fileOf(hasState ? "whole" : "keys"));
   const tasks = shownTasks(output);
   const write = async (cipher: ArchiveCipher) => {
     const context = await gatherContext(present);
     const state = hasState ? await copyState(request, present, tasks) : undefined;
     const text = JSON.stringify({ ...context, ...(state && { state: state.bytes.toString("base64") }) });
-    await writeArchive(file, text, cipher, tasks);
-    return { files: Object.keys(context.files), ...(state && { registers: state.registers }) };
+    const kind: ArchiveKind = state ? "whole" : "keys";
+    await writeArchive(fileOf(kind), text, cipher, tasks);
+    return { kind, files: Object.keys(context.files), ...(state && { registers: state.registers }) };
   };
-  const written =
+  const { kind, ...written } =
     recipient.length > 0
       ? await write(await recipientsCipher(recipient))
       : await withCaPassphrase(passphraseFile, async (passphrase) => {
@@ -56,7 +58,8 @@ export async function backUpCluster(target: string, request: BackupRequest): Pro
           return write(await passphraseCipher(passphrase));
         });
   await noteBackup(present.folder);
-  const removed = keep === undefined ? [] : await removeOlder(target, name, keep);
+  const file = fileOf(kind);
+  const removed = keep === undefined ? [] : await removeOlder(target, archivePattern(name, kind), keep);
   const by = recipient.length > 0 ? `to ${recipient.join(", ")}` : "by the CA's passphrase";
   const whole = written.registers === undefined ? "keys" : `keys and ${written.registers} registers of the state`;
   const gone = removed.length === 0 ? "" : `removed ${removed.join(", ")}\n`;
@@ -64,14 +67,21 @@ export async function backUpCluster(target: string, request: BackupRequest): Pro
   printResult({ file, context: name, ...written, verified: true, removed }, output, () => text);
 }
 
-/** The name of an archive in a folder of backups: `lab-20261130-221500.age`. */
-function archiveName(cluster: string, at: Date): string {
-  return `${cluster}-${at.toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-")}.age`;
+/** The kind of an archive: with the controllers' state or without. The names differ, so that `--keep` removes no whole archive for one of keys. */
+type ArchiveKind = "whole" | "keys";
+const endings = { whole: ".age", keys: ".keys.age" };
+
+/** The name of an archive in a folder of backups: `lab-20261130-221500.age`, of the keys alone `lab-20261130-221500.keys.age`. */
+function archiveName(cluster: string, at: Date, kind: ArchiveKind): string {
+  return `${cluster}-${at.toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-")}${endings[kind]}`;
 }
 
-/** Removes all but the newest archives of a cluster from a folder; other files stay. Returns the names of the removed ones. */
-async function removeOlder(folder: string, cluster: string, keep: number): Promise<readonly string[]> {
-  const own = new RegExp(`^${cluster}-\\d{8}-\\d{6}\\.age$`);
+function archivePattern(cluster: string, kind: ArchiveKind): RegExp {
+  return new RegExp(`^${cluster}-\\d{8}-\\d{6}${endings[kind].replaceAll(".", "\\.")}$`);
+}
+
+/** Removes all but the newest of the files that fit from a folder; other files stay. Returns the names of the removed ones. */
+async function removeOlder(folder: string, own: RegExp, keep: number): Promise<readonly string[]> {
   const older = (await readdir(folder))
     .filter((name) => own.test(name))
     .toSorted()

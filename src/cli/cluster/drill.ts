@@ -20,6 +20,7 @@ import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import type { ResultFormat } from "../options.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { ownNode } from "../process/warm-process.ts";
+import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { printResult } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { openArchive, type ArchiveKeys } from "./archive.ts";
@@ -46,15 +47,18 @@ export async function verifyBackup(
   try {
     const { context, state } = backup;
     const { folder } = await placeBackup({ ...contextHome(), home: join(scratch, "home") }, backup, Date.now());
-    if (passphrase !== undefined) await openKeys(folder, passphrase);
+    const tried = passphrase ?? (await givenPassphrase(keys.passphraseFile));
+    if (tried !== undefined) await openKeys(folder, tried);
     const found =
       state === undefined ? undefined : await tryState(scratch, context, Buffer.from(state, "base64"), file, tasks);
     const text = found
       ? `a scratch controller serves the same ${found.registers} registers\n` +
         `${found.nodes} nodes, ${found.controllers} controllers, ${found.objects} objects; sha256 ${found.digest}\n`
       : "it has no state\n";
-    const result = { file, context, keys: true, state: found !== undefined, ...found };
-    printResult(result, output, () => `${file}: the keys of “${context}” can be restored, and ${text}`);
+    const passphraseTried = tried !== undefined;
+    const result = { file, context, keys: true, passphraseTried, state: found !== undefined, ...found };
+    const untried = passphraseTried ? "" : " (their passphrase was not tried: --passphrase-file FILE)";
+    printResult(result, output, () => `${file}: the keys of “${context}” can be restored${untried}, and ${text}`);
   } finally {
     process.off("exit", remove);
     remove();

@@ -84,8 +84,18 @@ Examples:
     "show 20261121-061500-a1b2 --html run.html",
   )
     .addOption(result("text", "json"))
-    .option("--events", "print every event instead, as the run showed it; with -o json one event a line")
-    .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
+    .addOption(
+      new Option(
+        "--events",
+        "print every event instead, as the run showed it; with -o json one event a line",
+      ).conflicts(["html", "node", "times"]),
+    )
+    .addOption(
+      new Option(
+        "--html <file>",
+        "write the run's report for a browser instead: FILE.html, complete in itself",
+      ).conflicts(["node", "times"]),
+    )
     .option("--node <name>", "show the steps of this node: result, time, changes, the end of the output")
     .option("--times", "show the slowest steps, each with its share of the time; with --node those of this node")
     .action(async (id: string, flags: ShowRunFlags) => (await import("./show-run.ts")).showRun(id, flags));

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { usageError } from "#errors/problem.ts";
 import type { ListStatesFlags } from "./list-states.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
@@ -38,6 +39,8 @@ export function stateCommand(): Command {
       "\nExamples:\n  kcore state show disks\n  kcore state show kcore/key -o json\n  kcore state show web --on n1 --set port=8080",
     )
     .action(async (name: string, { on, set = [], ...flags }: ShowStateFlags) => {
+      if (on === undefined && set.length > 0)
+        throw usageError("--set gives values to the steps of nodes", `kcore state show ${name} --on TARGET --set …`);
       if (on === undefined) return (await import("./list-states.ts")).printState(name, flags);
       return (await import("./show-rendered.ts")).printRendered(name, { ...flags, on, params: readSets(set) });
     });

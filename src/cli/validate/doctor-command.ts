@@ -17,7 +17,10 @@ export function doctorCommand(): Command {
     .argument("[node]", "the node, or any target; all nodes unless named");
   addResultOption(addRunOptions(command, { full: false }))
     .option("--set <name=value>", "a parameter of the checks (repeatable): kcore orchestrate show validate", collect)
-    .option("--bundle <file>", "write findings, checks and records of runs to FILE.tar.gz, with secrets masked")
+    .option(
+      "--bundle <file>",
+      "write findings, checks and records of runs, without their command lines and parameters, to FILE.tar.gz, for you alone",
+    )
     .addHelpText(
       "after",
       `
@@ -40,6 +43,7 @@ async function doctor(node: string | undefined, { output, set, bundle, ...given 
   const { drawFindings, findingsOf } = await import("./findings.ts");
   const { readSets } = await import("../watch/params.ts");
   const { printResult } = await import("../terminal/format-result.ts");
+  if (bundle !== undefined) await (await import("../project/write-asked.ts")).requireNew(bundle);
   const flags = { ...given, on: [...(node === undefined ? [] : [node]), ...(given.on ?? [])] };
   const since = Date.now();
   const { rows, folder, model, exitCode } = await runChecks(flags, {

@@ -1,4 +1,6 @@
 import type { RunModel } from "#engine/events/run-model.ts";
+import { titleOf } from "#engine/orchestrate/run-types.ts";
+import type { RunHeader } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { endingsHere } from "../cluster/keep-operator.ts";
@@ -65,8 +67,13 @@ async function runFindings(project: string, node: string | undefined, since: num
 }
 
 function livingRun({ folder: { id }, header, nodes }: RunSummary): Finding {
-  const cause = `run ${id} of ${header.who} is at work: ${header.request.command}`;
+  const cause = `run ${id} of ${header.who} is at work: ${workOf(header)}`;
   return { severity: "warning", topic: "runs", cause, nodes, evidence: [], remedy: `kcore runs attach ${id}` };
+}
+
+/** The work of a run, without words of the operator that may hold a secret. */
+function workOf({ request: { what } }: RunHeader): string {
+  return what.kind === "exec" ? "exec" : titleOf(what);
 }
 
 async function failedRun(project: string, { folder: { id }, state, nodes, started }: RunSummary): Promise<Finding> {
@@ -87,7 +94,8 @@ async function failedRun(project: string, { folder: { id }, state, nodes, starte
 
 /** The changes of runs since the last good one, and whether the project is at another commit. */
 async function changesSince(project: string, runs: readonly RunSummary[]): Promise<readonly Finding[]> {
-  const at = runs.findLastIndex(({ state }) => state === "done");
+  // A part of a run leaves the rest as it was, and proves nothing of it.
+  const at = runs.findLastIndex(({ state, header }) => state === "done" && !header.request.part);
   const good = runs[at];
   if (!good) return [];
   const later = await Promise.all(runs.slice(at + 1).map(({ folder: { id } }) => readRun(project, id)));

@@ -1,7 +1,12 @@
-import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, join } from "node:path";
+import { createInterface } from "node:readline";
+import { createFile, ifThere } from "#base/file.ts";
 import { run } from "#base/process.ts";
+import { parseEvent } from "#engine/events/recording.ts";
+import type { RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { kcoreVersion } from "../process/version.ts";
 import { findRuns } from "../records/run-summary.ts";
@@ -17,8 +22,9 @@ interface Bundled {
 }
 
 /**
- * Writes the findings and the records of the newest runs as FILE.tar.gz. Records hold no secrets: each run masks them
- * before it writes, and so did the run of these checks. @throws KcoreError REPORT_UNWRITABLE
+ * Writes the findings and the records of the newest runs as FILE.tar.gz, a new file for this user alone. The runs masked their secrets. The
+ * command line and the parameters of each run are left out, since the operator may have typed a secret there.
+ * @throws KcoreError REPORT_UNWRITABLE
  */
 export async function writeBundle(file: string, { project, node, result }: Bundled): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "kcore-doctor-"));
@@ -27,16 +33,38 @@ export async function writeBundle(file: string, { project, node, result }: Bundl
   try {
     await mkdir(join(inside, "runs"), { recursive: true, mode: 0o700 });
     await writeFile(join(inside, "doctor.json"), `${printJson({ version: kcoreVersion(), ...result }, 2)}\n`);
-    for (const { folder: record } of await findRuns(project, {
-      limit: mostRuns,
-      ...(node !== undefined && { node: [node] }),
-    }))
-      for (const one of [record.header, record.events])
-        await cp(one, join(inside, "runs", `${record.id}-${basename(one)}`)).catch(() => undefined);
-    const { code, stderr } = await run(["tar", "-C", folder, "-czf", resolve(file), name]);
+    const runs = await findRuns(project, { limit: mostRuns, ...(node !== undefined && { node: [node] }) });
+    // The whole record of a single command consists of typed words.
+    for (const { folder: record, header } of runs.filter(({ header: { request } }) => request.what.kind !== "exec")) {
+      const place = (of: string): string => join(inside, "runs", `${record.id}-${basename(of)}`);
+      await writeFile(place(record.header), `${printJson(withoutTyped(header), 2)}\n`);
+      await ifThere(writeFile(place(record.events), eventsWithoutTyped(record.events, header.request.command)));
+    }
+    const packed = join(folder, "packed");
+    const { code, stderr } = await run(["tar", "-C", folder, "-czf", packed, name]);
     if (code !== 0) throw unwritable(file, stderr.trim());
+    await createFile(file, createReadStream(packed)).catch((cause: Error) => {
+      throw unwritable(file, cause.message);
+    });
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function withoutTyped(header: RunHeader): object {
+  const { params: _params, command: _command, ...request } = header.request;
+  return { ...header, request };
+}
+
+/** The lines of a record without the run's command, which a hint may repeat. A run's secrets are masked in its event, and not in `command`. */
+async function* eventsWithoutTyped(file: string, command: string): AsyncGenerator<string> {
+  const typed = new Set([command]);
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
+    const event = line.includes('"type":"run.started"') ? parseEvent(line) : undefined;
+    if (event?.type === "run.started") typed.add(event.command);
+    let left = line;
+    for (const one of typed) if (one !== "") left = left.replaceAll(JSON.stringify(one).slice(1, -1), "");
+    yield `${left}\n`;
   }
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -338,12 +338,31 @@ ${program("date", 'exec /bin/date -d "10 minutes" "$@"')}`;
     expect(stdout).to.match(/^all\/runs\/.*events.ndjson$/m);
   });
 
+  it("packs no value that an operator typed, into a new file for one user", async () => {
+    const file = join(project.path, "typed.tar.gz");
+    project.write({
+      "project/states/typed.yaml": `params:\n  pw: { type: string }\nsteps:\n  - { id: typed, command.run: { cmd: "true", check: true } }\n`,
+    });
+    await project.kcore("state", "apply", "typed", "--on", "here", "--set", "pw=hunter 2'3");
+    await project.kcore("exec", "--on", "here", "--lock", "--", "echo", "hunter 2'3");
+    const end = await project.kcore("doctor", "here", "--bundle", file);
+    expect(end.stderr).to.contain("Bundle written");
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    const { stdout } = await run("tar", ["-xzOf", file]);
+    expect(stdout).to.contain("typed/typed").and.to.contain('"run.finished"').and.not.to.contain("hunter");
+    const again = await project.kcore("doctor", "here", "--bundle", file);
+    expect([again.code, again.stdout]).to.deep.equal([2, ""]);
+    expect(again.stderr).to.contain("[FILE_IN_THE_WAY]");
+  });
+
   it("tells of the run that failed last, and of what changed since the last good one", async () => {
     const made = join(project.path, "made");
     await project.kcore("state", "apply", "change", "--on", "here", "--set", `file=${made}`);
     project.write({
       "project/states/later.yaml": `steps:\n  - { id: other, file.managed: { path: ${made}2, content: x } }\n  - { id: bad, command.run: { cmd: "false" } }\n`,
     });
+    await project.kcore("state", "apply", "later", "--on", "here");
+    await project.kcore("state", "apply", "change", "--on", "here", "--set", `file=${made}`, "--limit", "here");
     await project.kcore("state", "apply", "later", "--on", "here");
     const end = await project.kcore("doctor", "here");
     expect(end.stdout).to.match(/warning: the last run ended as failed/);

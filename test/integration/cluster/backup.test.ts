@@ -62,6 +62,13 @@ describe("kcore cluster backup and restore", () => {
     expect(names.filter((name) => !/^lab-20[3-9]|^lab-202[6-9]/.test(name))).to.deep.equal(kept.slice(1));
     expect(names).to.have.length(4);
     expect((await call(2, "cluster", "backup", path("y.age"), "--keep", "2", ...to)).stderr).to.contain("a folder");
+    await call(0, "cluster", "backup", path("backups"), "--keep", "1", "--keys-only", ...to);
+    const after = (await readdir(path("backups"))).toSorted();
+    expect(
+      after.filter((name) => !name.endsWith(".keys.age")),
+      "backups of keys push out none with the state",
+    ).to.deep.equal(names);
+    expect(after).to.have.length(5);
   });
 
   it("the drill restores a backup into a scratch controller, which serves the same state", async () => {
@@ -82,7 +89,13 @@ describe("kcore cluster backup and restore", () => {
     expect(bad.stderr).to.contain("[BACKUP_DAMAGED]").and.to.contain(path("bad.age"));
     await call(0, "cluster", "backup", path("keys.age"), "--keys-only", ...to);
     const drill = await call(0, "cluster", "backup", "--verify", path("keys.age"), ...by);
-    expect(drill.stdout).to.contain("it has no state");
+    expect(drill.stdout).to.contain("their passphrase was not tried").and.to.contain("it has no state");
+    const tried = await call(0, "cluster", "backup", "--verify", path("keys.age"), ...by, ...phrase);
+    expect(tried.stdout).to.contain("can be restored, and it has no state");
+    await writeFile(path("wrong"), "another passphrase\n", { mode: 0o600 });
+    const wrong = ["--passphrase-file", path("wrong")];
+    const refused = await call(2, "cluster", "backup", "--verify", path("keys.age"), ...by, ...wrong);
+    expect(refused.stderr).to.contain("[PKI_PASSPHRASE_WRONG]");
     const none = await call(2, "cluster", "restore", path("keys.age"), "--state", path("none"), ...by);
     expect(none.stderr).to.contain("[BACKUP_DAMAGED]").and.to.contain("no state of its controllers");
     await writeFile(path("other.txt"), `${await generate({ postQuantum: false })}\n`, { mode: 0o600 });

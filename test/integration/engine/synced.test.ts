@@ -7,8 +7,8 @@ import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { TestProject } from "#support/kcore.ts";
 import { startTargets, type Targets } from "#support/targets.ts";
 
-/** Processes that time itself starts in a push: the ticker's `sleep`, once a second. */
-const ticks = 2;
+/** Processes that time starts in a push: the ticker's `sleep`, and a `dd` for each piece of a slow line. A process a file would be 1,960. */
+const ticks = 20;
 
 describe("directory.synced over SSH", () => {
   let targets: Targets;

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { drawRunGauges } from "#cli/runs/run-gauges.ts";
+import { countsAsDrift, drawRunGauges } from "#cli/runs/run-gauges.ts";
+import type { Outcome } from "#engine/events/event.ts";
 import type { RunSummary } from "#cli/records/run-summary.ts";
 
 interface Run {
@@ -8,11 +9,18 @@ interface Run {
   readonly state?: string;
   readonly dryRun?: boolean;
   readonly isOver?: boolean;
+  /** The run did a part of its work alone. */
+  readonly isPart?: boolean;
+  /** An operator at a terminal started the run. */
+  readonly attended?: boolean;
+  readonly kind?: "state" | "orchestration";
 }
 
-function summaryOf({ name, at, state = "done", dryRun = false, isOver = true }: Run): RunSummary {
-  const request = { what: { kind: "state", names: [name] }, dryRun };
-  const summary = { folder: { id: String(at) }, header: { request }, state, isOver, since: at, milliseconds: 500 };
+function summaryOf({ name, at, state = "done", dryRun = false, isOver = true, ...run }: Run): RunSummary {
+  const { kind = "state", isPart = false, attended = false } = run;
+  const request = { what: { kind, names: [name], name }, dryRun, ...(isPart && { part: { only: ["x"] } }) };
+  const header = { request, attended };
+  const summary = { folder: { id: String(at) }, header, state, isOver, since: at, milliseconds: 500 };
   return summary as unknown as RunSummary;
 }
 
@@ -52,6 +60,38 @@ describe("kcore runs stats -o prometheus", () => {
     );
     expect(samples).to.contain('kcore_run_failed{run="state apply web"} 1');
     expect(samples).to.contain('kcore_runs{state="running"} 1');
+  });
+
+  it("takes no part of a run for the whole", async () => {
+    const samples = await samplesOf(
+      { name: "web", at: 1000, state: "failed" },
+      { name: "web", at: 2000, isPart: true },
+      { name: "web", at: 3000, dryRun: true },
+      { name: "web", at: 4000, dryRun: true, isPart: true },
+    );
+    expect(samples).to.contain('kcore_run_failed{run="state apply web"} 1');
+    expect(samples).to.contain('kcore_drift_steps{run="state apply web"} 3000');
+  });
+
+  it("takes the drift from dry runs without a terminal, and from none of kcore validate or doctor", async () => {
+    const samples = await samplesOf(
+      { name: "web", at: 1000, dryRun: true },
+      { name: "web", at: 2000, dryRun: true, attended: true },
+      { name: "db", at: 3000, dryRun: true, attended: true },
+      { name: "validate", at: 4000, dryRun: true, kind: "orchestration" },
+    );
+    expect(samples.filter((line) => !line.includes("_nodes"))).to.deep.equal([
+      'kcore_drift_timestamp_seconds{run="state apply web"} 1.5',
+      'kcore_drift_steps{run="state apply web"} 1000',
+    ]);
+  });
+
+  it("counts no step that every run carries out", () => {
+    const step = { type: "step.finished", node: "n1", stage: "s", step: "s/a", title: "a", module: "m" } as const;
+    const counts = (more: { outcome: Outcome; always?: boolean }) => countsAsDrift({ seq: 1, at: 1, ...step, ...more });
+    expect(counts({ outcome: "would-change" })).to.equal(true);
+    expect(counts({ outcome: "would-change", always: true })).to.equal(false);
+    expect(counts({ outcome: "ok" })).to.equal(false);
   });
 
   it("prints nothing without a run", async () => {
