@@ -223,6 +223,7 @@ describe("kcore ssh, cp and logs", () => {
       expect(readFileSync(inProject("got")).equals(big)).to.equal(true);
       // A part with other bytes is of no use.
       project.write({ "project/.new.kcore-part/f": "other bytes" });
+      chmodSync(inProject(".new.kcore-part"), 0o700);
       expect((await copy(`n1:${there("big")}`, "new")).results[0]).to.include({ sent: big.length });
     });
 
