@@ -13,7 +13,11 @@ export function copyCommand(): Command {
     );
   addRunOptions(command, { full: false })
     .option("-r, --recursive", "copy folders with all that is in them")
-    .addOption(new Option("--mode <mode>", "the mode of files there; else that of the source").argParser(parseMode))
+    .addOption(
+      new Option("--mode <mode>", "the mode of a file there, without -r; else that of the source")
+        .argParser(parseMode)
+        .conflicts("recursive"),
+    )
     .addOption(
       new Option("--owner <user[:group]>", "the owner of files there; else kept, root for a new one").argParser(
         parseOwner,

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { formatBytes } from "#base/units.ts";
-import { hashFile } from "#base/file.ts";
+import { hashBytes } from "#base/file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { SayProgress } from "#base/tasks.ts";
 import { quote } from "#base/quote.ts";
@@ -23,7 +23,7 @@ import { showNodes } from "./show-nodes.ts";
 
 export interface CopyFlags extends RunFlags {
   readonly recursive?: boolean;
-  /** Of files; absent: the source's. */
+  /** Of a copied file, never with `recursive`; absent: the source's. */
   readonly mode?: string;
   /** Absent: that of the file that is there, root for a new one. */
   readonly owner?: { readonly user: string; readonly group?: string };
@@ -55,8 +55,9 @@ export async function copyFiles(flags: CopyFlags, { isFetch, sources, destinatio
   let exitCode: ExitCode = exitCodes.done;
   for (const source of sources) {
     if (exitCode !== exitCodes.done) break;
-    const sum = isFetch ? "" : await hashFile(source).catch(() => "");
-    const sender = textOf("c_send", isFetch ? source : resolve(source), recursive ? "1" : "", sum);
+    const sum = isFetch ? undefined : await hashBytes(source).catch(() => undefined);
+    const known = sum ? [sum.sha256, `${sum.bytes}`] : [];
+    const sender = textOf("c_send", isFetch ? source : resolve(source), recursive ? "1" : "", ...known);
     const receiver = (place: string): string =>
       textOf("c_take", place, basename(resolve(source)), mode, owner?.user ?? "-", owner?.group ?? "-");
     const copied = new Map<string, Copied>();
@@ -116,9 +117,9 @@ async function carry(local: Channel, program: NodeProgram, isFetch: boolean, say
   const { code } = await local.exit;
   const said = `${local.stderrTail()}\n${program.stderrTail()}`;
   const [, refused, text = ""] = /^R ([A-Z_]+) (.*)$/m.exec(said) ?? [];
-  if (refused !== undefined) throw copyFailure(refused as ErrorCode, unescapeLine(text));
+  if (refused !== undefined) throw copyFailure(refused as ErrorCode, unescapeLine(text), isFetch);
   if (failure !== undefined) throw failure as Error;
-  if (code !== 0) throw copyFailure("STEP_FAILED", `the copy failed on this machine\n${local.stderrTail()}`);
+  if (code !== 0) throw copyFailure("STEP_FAILED", `the copy failed on this machine\n${local.stderrTail()}`, isFetch);
   const [, all, sent, sha256, files, filesSent] = /^sending (\d+) (\d+) (\S+)(?: (\d+) (\d+))?$/m.exec(said) ?? [];
   const [, place] = /^done (.*)$/m.exec(said) ?? [];
   if (place === undefined) throw new ProgramEnded();
@@ -127,9 +128,10 @@ async function carry(local: Channel, program: NodeProgram, isFetch: boolean, say
   return { destination: place, bytes: Number(all), sent: Number(sent), ...counts };
 }
 
-function copyFailure(code: ErrorCode, text: string): KcoreError {
+function copyFailure(code: ErrorCode, text: string, isFetch: boolean): KcoreError {
   const [message = "", ...lines] = text.trim().split("\n");
-  const hint = code === "FILE_PARENT_UNSAFE" ? "a file: --owner USER; a folder: choose one of root's" : undefined;
+  const unsafe = isFetch ? "or copy to a folder of your own" : "a file: --owner USER; a folder: choose one of root's";
+  const hint = code === "FILE_PARENT_UNSAFE" ? unsafe : undefined;
   return new KcoreError({ code, message, hint, detail: lines.join("\n") }, { exitCode: exitCodes.failed });
 }
 

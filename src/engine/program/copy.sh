@@ -8,6 +8,8 @@ exec 3>&2
 umask 077
 # Names are bytes here.
 export LC_ALL=C
+# A pattern for names that are left out; find(1) reads a back slash in brackets as a quote.
+c_odd="*[\\\\$K_NL]*"
 k_as= k_key=cp
 
 # c_sum: prints the SHA-256 of stdin.
@@ -15,10 +17,10 @@ c_sum() {
   k_line=$(sha256sum) && printf '%s\n' "${k_line%% *}"
 }
 
-# c_list: prints `SUM  PATH` and `MODE BYTES PATH` of each file beneath the current folder, but for an unfinished copy; then
-# `end`.
+# c_list FIND_WORD...: prints `SUM  PATH` and `MODE BYTES PATH` of each such file beneath the current folder, but for an unfinished
+# copy; then `end`.
 c_list() {
-  set -- . -name .kcore-part -prune -o ! -path "*[\\$K_NL]*" -type f
+  set -- . -name .kcore-part -prune -o ! -path "$c_odd" -type f "$@"
   find "$@" -exec sha256sum -- {} +
   find "$@" -exec stat -c '%a %s %n' -- {} +
   echo end
@@ -33,12 +35,14 @@ c_pass() {
   exit 1
 }
 
-# c_send SRC RECURSES SUM: offers a file or, if RECURSES is 1, a folder. The first bytes of a file alone count, as many as it has
-# now: a log may grow. SUM is a file's sum where it is known.
+# c_send SRC RECURSES SUM BYTES: offers a file or, if RECURSES is 1, a folder. The first bytes of a file alone count, as many as it
+# has now: a log may grow. SUM is the sum of a file's first BYTES where it is known.
 c_send() {
   [ -e "$1" ] || refuse FILE_UNREADABLE "there is no $1"
   if [ -d "$1" ]; then
     [ "$2" = 1 ] || refuse FILE_IN_THE_WAY "$1 is a folder: -r copies it"
+    # A folder that cannot be read would be a smaller one.
+    c_message=$(cd "$1" 2>&1 && find . 2>&1 >/dev/null) || refuse FILE_UNREADABLE "$1 cannot be read whole: ${c_message%%"$K_NL"*}"
     cd "$1" && echo folder || exit 1
     # Three listings: of the place, of an unfinished copy there, and of the source. A line that is missing there is a difference.
     c_plan=$({ c_pass && c_pass && c_list; } | awk '
@@ -51,6 +55,7 @@ c_send() {
       !((0, $0) in seen) { differs[path] = 1 }
       !((1, $0) in seen) { absent[path] = 1 }
       END {
+        for (path in bytes) if (!(path in sums)) print "bad " path
         for (path in differs) {
           print "sum " sums[path]
           if (!(path in absent)) continue
@@ -60,15 +65,20 @@ c_send() {
         }
         print "sending " all + 0, sent + 0, "-", files + 0, count + 0
       }')
+    c_bad=$(printf '%s\n' "$c_plan" | sed -n 's/^bad \.//p' | head -n 1)
+    [ -z "$c_bad" ] ||
+      refuse FILE_UNREADABLE "$1$c_bad has no SHA-256: it cannot be read, is gone by now, or has control characters in its name"
     printf '%s\n' "$c_plan" | grep '^sending' >&2
     printf '%s\n' "$c_plan" | sed -n 's/^sum //p'
     echo
-    { find . ! -path "*[\\$K_NL]*" ! -name .kcore-part \( -type d -o -type l \) && printf '%s\n' "$c_plan" | sed -n 's/^name //p'; } |
+    { find . ! -path "$c_odd" ! -name .kcore-part \( -type d -o -type l \) && printf '%s\n' "$c_plan" | sed -n 's/^name //p'; } |
       tar --no-recursion -cf - -T -
     return
   fi
   [ -f "$1" ] || refuse FILE_IN_THE_WAY "$1 is a device, not a file"
-  c_size=$(stat -Lc %s "$1")
+  [ -r "$1" ] || refuse FILE_UNREADABLE "$1 cannot be read"
+  c_size=${4:-$(stat -Lc %s "$1")}
+  [ "$(stat -Lc %s "$1")" -ge "$c_size" ] || refuse COPY_DIFFERS "$1 was changed during the copy"
   c_all=${3:-$(head -c "$c_size" "$1" | c_sum)}
   echo "file $c_size $c_all $(stat -Lc %a "$1")"
   read -r c_have c_known || exit 1
@@ -98,10 +108,21 @@ c_enter() {
   if [ -n "$c_here" ]; then cd "${1%/*}/" || exit 1; else k_enter "$1" "$2"; fi
 }
 
-# c_private NAME: enters the folder of an unfinished copy in the current folder.
+# c_private NAME: enters the folder of an unfinished copy in the current folder. In a folder such as /tmp any user may have made NAME.
 c_private() {
-  [ -d "./$1" ] || mkdir -m 0700 "./$1" || exit 1
-  k_private "./$1" || refuse FILE_PARENT_UNSAFE "$1 is in the way, and is not root's alone: remove it"
+  c_part=$PWD/$1
+  [ -e "./$1" ] || [ -L "./$1" ] || mkdir -m 0700 "./$1" || exit 1
+  if [ -n "$c_here" ]; then c_own_folder "$1"; else k_private "./$1"; fi ||
+    refuse FILE_PARENT_UNSAFE "$c_part is in the way, and others may have changed it: look at it, and remove it"
+}
+
+# c_own_folder NAME: enters a subfolder that is the operator's alone (0700). Only after cd is NAME surely no link: another user
+# could swap it before.
+c_own_folder() {
+  c_above=$(stat -c %d:%i .) && cd -P "./$1" || return 1
+  k_stat_line=$(stat -c '%d:%i' .. . "../$1" && stat -c %a .) || return 1
+  set -- $k_stat_line
+  [ -O . ] && case $1:$2:$4 in "$c_above:$3:"700 | "$c_above:$3:"?700) ;; *) return 1 ;; esac
 }
 
 # c_flush FILE: flushes a file, or the file system of a folder.
@@ -122,6 +143,7 @@ c_take_file() {
   c_there=
   if [ -f "./$c_name" ] && [ "$(stat -c %s "./$c_name")" = "$c_size" ]; then c_there=$(c_sum <"./$c_name"); fi
   c_private ".$c_name.kcore-part"
+  [ ! -L ./f ] || refuse FILE_PARENT_UNSAFE "$c_part/f is a link: look at $c_part, and remove it"
   # A file that is in order serves as the part, so that mode and owner are set in the one way.
   [ "$c_there" != "$c_all" ] || cat "../$c_name" >|./f || exit 1
   [ -e ./f ] || : >./f || exit 1
@@ -142,7 +164,11 @@ c_take_folder() {
   c_enter "$c_dest/." root
   [ -n "$c_here" ] || { [ -z "$k_theirs" ] && ! k_is_shared .; } ||
     refuse FILE_PARENT_UNSAFE "another user can change folders in $c_dest, and so lead a copy elsewhere"
-  c_list
+  # A file of another owner is a difference, if an owner is given.
+  set --
+  [ "$c_owner" = - ] || set -- -user "$c_owner"
+  [ "$c_group" = - ] || set -- "$@" -group "$c_group"
+  c_list "$@"
   c_private .kcore-part
   c_list
   c_sums=$(while IFS= read -r k_line && [ -n "$k_line" ]; do printf '%s\n' "$k_line"; done)
@@ -154,6 +180,7 @@ c_take_folder() {
     refuse COPY_DIFFERS "a source was changed during the copy to $c_dest, or an unfinished copy of another one lay there"
   fi
   find . -type f -exec chmod u-s,g-s {} +
+  [ -n "$c_here" ] || c_keep_owners || exit 1
   [ "$c_owner" = - ] || find . ! -type d -exec chown -h "$c_owner" {} + || exit 1
   [ "$c_group" = - ] || find . ! -type d -exec chgrp -h "$c_group" {} + || exit 1
   c_flush .
@@ -164,4 +191,15 @@ c_take_folder() {
     find "$c_sub" -mindepth 1 -maxdepth 1 ! -type d -exec sh -c 'mv -f -- "$@" "../$0/"' "$c_sub" {} + || exit 1
   done || exit 1
   cd .. && rm -rf ./.kcore-part && c_flush .
+}
+
+# c_keep_owners: gives the files of the part owner and group of those that they replace. Both lists are of find(1), which follows no
+# link: beneath one that replaces a folder lie other files.
+c_keep_owners() {
+  {
+    (cd .. && find . -name .kcore-part -prune -o -type f ! \( -user 0 -group 0 \) -exec stat -c '%u:%g %n' {} +)
+    find . ! -path "$c_odd" -type f
+  } |
+    awk '/^[0-9]/ { ids = $1; sub(/^[^ ]* /, ""); of[$0] = ids; next } $0 in of { print of[$0] " " $0 }' |
+    while IFS= read -r k_line; do chown -h "${k_line%% *}" "${k_line#* }" || exit 1; done
 }

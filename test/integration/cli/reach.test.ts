@@ -223,6 +223,7 @@ describe("kcore ssh, cp and logs", () => {
       expect(readFileSync(inProject("got")).equals(big)).to.equal(true);
       // A part with other bytes is of no use.
       project.write({ "project/.new.kcore-part/f": "other bytes" });
+      chmodSync(inProject(".new.kcore-part"), 0o700);
       expect((await copy(`n1:${there("big")}`, "new")).results[0]).to.include({ sent: big.length });
     });
 
@@ -258,6 +259,8 @@ describe("kcore ssh, cp and logs", () => {
         execFileSync("diff", ["-r", inProject("site"), there("site"), "-x", "own"], { encoding: "utf8" }),
       ).to.equal("");
       writeFileSync(there("site/d3/f3"), "v3\n");
+      const withMode = await copy("-r", "--mode", "600", "site", `n1:${there("site")}`);
+      expect([withMode.end.code, withMode.end.stderr.includes("--recursive")]).to.deep.equal([2, true]);
       const back = await copy("-r", `n1:${there("site")}`, "site");
       expect(back.results[0], back.end.stderr).to.include({ files: 201, filesSent: 2, sent: 3 });
       expect(readFileSync(inProject("site/d3/f3"), "utf8")).to.equal("v3\n");
