@@ -171,7 +171,9 @@ ${more}`;
     const refused = async (left: string, ...flags: readonly string[]) => {
       const { code, stdout, stderr } = await kcore(...remove("n12", "wipe=true"), ...flags);
       expect(code, stdout + stderr).to.equal(2);
-      expect(stdout + stderr).to.contain("PART_INCOMPLETE").and.to.contain(`stage “${left}”`);
+      expect(stdout + stderr)
+        .to.contain("PART_INCOMPLETE")
+        .and.to.contain(`stage “${left}”`);
     };
     await refused("forget", "--only", "machine");
     await refused("forget", "--only", "wipe");
@@ -182,6 +184,25 @@ ${more}`;
     const stored = await kcore(...remove("n12", "storage_only=true"), "--only", "unmount");
     expect(stored.code, stored.stdout + stored.stderr).to.equal(0);
     expect(log()).to.equal("unmount\n");
+  });
+
+  it("missing hooks are named, and disks are wiped without the storage hook only if the operator says so", async () => {
+    const id = await enroll("n16");
+    site.project.write({ "project/kcore.yaml": "cluster: lab\n" });
+    const refused = await kcore(...remove("n16", "wipe=true"));
+    expect(refused.code, refused.stdout + refused.stderr).to.equal(1);
+    expect(refused.stdout + refused.stderr)
+      .to.contain("HOOK_MISSING")
+      .and.to.contain("without_storage_hook=true");
+    expect(log() + hooks()).to.equal("");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
+    const stored = await kcore(...remove("n16", "storage_only=true"));
+    expect(stored.code, stored.stdout + stored.stderr).to.equal(0);
+    expect(stored.stdout).to.contain("no hook cordon, storage under drain");
+    const done = await kcore(...remove("n16", "wipe=true", "without_storage_hook=true"));
+    expect(done.code, done.stdout + done.stderr).to.equal(0);
+    expect(done.stdout).to.contain("no hook drain under drain");
+    expect(log()).to.match(/wipe\n$/);
   });
 
   it("no part of a replacement removes the old node without the new node's deployment", async () => {
