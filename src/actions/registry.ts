@@ -21,6 +21,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
   ["local.file", async () => (await import("./local-file.ts")).localFile],
   ["nodes.passed", async () => (await import("./nodes-passed.ts")).nodesPassed],
+  ["node.hooks", async () => (await import("./node-hooks.ts")).nodeHooks],
   ["node.remains", async () => (await import("./node-remains.ts")).nodeRemains],
   ["roster.removeNode", async () => (await import("./roster-remove-node.ts")).rosterRemoveNode],
   ["store.export", async () => (await import("./store-export.ts")).storeExport],
