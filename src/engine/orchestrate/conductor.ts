@@ -59,6 +59,7 @@ export class Conductor {
       if (hasBegunOnFailure(plan, deps.earlier)) this.#refuseForward();
       else await this.#runSections(sections, later);
       this.#halt ??= this.#held;
+      this.#held = undefined;
       await this.#runOnFailure(later);
     } finally {
       deps.stop.removeEventListener("abort", onStop);

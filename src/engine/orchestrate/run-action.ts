@@ -11,6 +11,7 @@ import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
+import type { RunRequest } from "./run-types.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
 /** Seconds for an action whose stage has no timeout. */
@@ -28,7 +29,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   const named = { stage: stage.id, action: action.name, ...omitUndefined({ item: node?.name }) };
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
-  const end = judgeCheck(stage, await performAction(run, stage, action, node));
+  const end = judgeCheck(stage, await performAction(run, stage, action, node), run.request);
   const { outcome, reason, problem, warning } = end;
   node?.touch(outcome);
   if (warning) run.deps.emit({ type: "warning", ...omitUndefined({ node: node?.name }), text: warning.message });
@@ -45,10 +46,14 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
 
 type JudgedEnd = ActionEnd & { readonly reason?: string; readonly warning?: Problem };
 
-/** The end of a check: it fails also where the action would change something, and a warning counts as in order. */
-function judgeCheck({ id, title, at, check }: PlannedStage, end: JudgedEnd): JudgedEnd {
-  if (check === undefined || (end.outcome !== "failed" && end.outcome !== "would-change")) return end;
-  const message = `${title}: it is not as “${id}” would make it`;
+/**
+ * The end of a check: it fails also where the action would change something, or cannot tell in a run that is no dry run. A warning
+ * counts as in order.
+ */
+function judgeCheck({ id, title, at, check }: PlannedStage, end: JudgedEnd, { dryRun }: RunRequest): JudgedEnd {
+  const isUntold = end.outcome === "unknown" && !dryRun;
+  if (check === undefined || !(isUntold || end.outcome === "failed" || end.outcome === "would-change")) return end;
+  const message = isUntold ? `${title}: it cannot be told` : `${title}: it is not as “${id}” would make it`;
   const differs: Problem = { code: "ASSERTION_FAILED", message, ...omitUndefined({ at }) };
   const problem = { ...(end.problem ?? differs), ...omitUndefined({ hint: check.remedy ?? end.problem?.hint }) };
   return check.severity === "warning" ? { outcome: "ok", warning: problem } : { outcome: "failed", problem };

@@ -656,6 +656,26 @@ describe("an action that is a check", () => {
     expect(problem).to.include({ code: "CLUSTER_UNHEALTHY", hint: "mend first" });
   });
 
+  it("is followed by the run's onFailure stages when it fails", async () => {
+    let isTold = false;
+    const tell = actionStage(
+      "tell",
+      testAction("tell", () => {
+        isTold = true;
+        return noChange;
+      }),
+    );
+    const { exitCode } = await conduct(single, [planned("first", refused, "error")], { onFailure: [tell] });
+    expect([isTold, exitCode]).to.deep.equal([true, 1]);
+  });
+
+  it("fails where it cannot tell, except in a dry run", async () => {
+    const untold = () => "unknown" as never;
+    const stages = [planned("first", untold, "error"), stageB(single)];
+    expect((await conduct(single, stages)).exitCode).to.equal(1);
+    expect((await conduct(single, stages, { request: { dryRun: true } })).exitCode).to.equal(0);
+  });
+
   it("counts as in order where it only warns", async () => {
     const { stages, exitCode, eventsOf } = await conduct(single, [planned("first", would, "warning"), stageB(single)]);
     expect([stages, exitCode]).to.deep.equal([["first ok", "b ok"], 0]);
