@@ -4,7 +4,9 @@ import { KcoreError } from "#errors/problem.ts";
 import { nodeOf } from "./cluster-context.ts";
 
 const Args = z.strictObject({
-  hooks: z.array(z.looseObject({ for: z.string() })).describe("The project's hooks, run.hooks"),
+  hooks: z
+    .array(z.looseObject({ for: z.string().describe("The change of work that the hook serves") }))
+    .describe("The project's hooks, run.hooks"),
   wanted: z.array(z.string()).describe("Hooks without which a step of the way is left out; a missing one is a warning"),
   required: z.array(z.string()).default([]).describe("Hooks without which the node is refused"),
 });
