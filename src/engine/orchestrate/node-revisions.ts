@@ -7,7 +7,7 @@ const jobs: ReadonlySet<string> = new Set(
   "validate verify_node node_work remove_node replace_node update update_rollback".split(" "),
 );
 
-/** Whether a run of this is what a node shall have, so that drift can be told from it. */
+/** Whether a run of this work gives a node its desired state, which later dry runs can be compared with. */
 export function isDesiredState(what: RunRequest["what"]): boolean {
   return what.kind === "state" || (what.kind === "orchestration" && !jobs.has(what.name));
 }

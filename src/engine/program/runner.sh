@@ -565,7 +565,7 @@ k_end_step() {
 k_step() {
   k_step_n=$((k_step_n + 1)) k_turn=0
   if [ -n "$k_stop" ]; then return; fi
-  # k_held: the first failure is that of a check. Further checks follow, and what follows failures.
+  # k_held: the first failure is that of a check. Further checks follow, and steps with onFailure.
   if [ -n "$k_failed" ] && { [ -n "$fo" ] || [ -z "${k_held:+$ck}" ]; }; then
     case " $fo " in *" $k_failed "*) ;; *) return ;; esac
   elif [ -n "$fo" ]; then
