@@ -21,6 +21,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["local.file", async () => (await import("./local-file.ts")).localFile],
   ["node.remains", async () => (await import("./node-remains.ts")).nodeRemains],
   ["roster.removeNode", async () => (await import("./roster-remove-node.ts")).rosterRemoveNode],
+  ["secret.take", async () => (await import("./secret-take.ts")).secretTake],
   ["store.export", async () => (await import("./store-export.ts")).storeExport],
   ["nixos.config", async () => (await import("./nixos-config.ts")).nixosConfig],
   ["system.image", async () => (await import("./system-image.ts")).systemImage],

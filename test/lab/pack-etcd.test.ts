@@ -1,0 +1,112 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parse, stringify } from "yaml";
+import type { Lab, LabNode } from "#lab/lab.ts";
+import { on, openBastion, outputOf, type Bastion } from "#support/deploy.ts";
+import { stepsNotInOrder } from "#support/examples.ts";
+import { ownLab } from "#support/own-lab.ts";
+
+const names = ["n1", "n2", "n3"];
+const pki = "/etc/etcd/pki";
+const etcdctl = `ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=${pki}/ca.crt --cert=${pki}/member.crt --key=${pki}/member.key`;
+
+describe("the pack etcd, with Debian's etcd", function () {
+  this.timeout(600_000);
+  let lab: Lab;
+  let bastion: Bastion;
+  let nodes: readonly LabNode[];
+
+  before(async () => {
+    lab = await ownLab({ packages: ["etcd-client", "etcd-server"] });
+    nodes = await lab.up(names.map((name) => ({ name, kind: "debian", disks: [] })));
+    bastion = await openBastion({});
+    await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
+    await bastion.does("pack", "add", join(import.meta.dirname, "../../packs/etcd"));
+    await keepRoster(names);
+  });
+  after(async () => {
+    await bastion?.remove();
+    await lab?.down();
+  });
+
+  const node = (name: string): LabNode => nodes[names.indexOf(name)] as LabNode;
+  const words = (what: string, more: readonly string[]): readonly string[] => [
+    ...["orchestrate", `etcd/${what}`, ...more, "--passphrase-file", "passphrase", "--output", "plain"],
+  ];
+  const run = (what: string, ...more: readonly string[]): Promise<string> => bastion.does(...words(what, more));
+  /** The output of a run that fails. */
+  async function fails(what: string, ...more: readonly string[]): Promise<string> {
+    const end = await bastion.kcore(words(what, more));
+    expect(end.code, outputOf(end)).to.equal(1);
+    return outputOf(end);
+  }
+  /** Runs it twice: the second run changes nothing. */
+  async function runTwice(what: string, ...more: readonly string[]): Promise<void> {
+    await run(what, ...more);
+    await run(what, ...more);
+    expect(stepsNotInOrder(await bastion.events()), `${what} ${more.join(" ")}`).to.deep.equal([]);
+  }
+  /** The members that a member lists: name, and whether it is a learner. */
+  async function members(name = "n1"): Promise<readonly string[]> {
+    const lines = (await on(node(name), `${etcdctl} member list`)).split("\n").map((line) => line.split(", "));
+    return lines.map(([, status, member, , , learner]) => `${member} ${status} ${learner}`).toSorted();
+  }
+  const votes = (...who: readonly string[]): readonly string[] => who.map((name) => `${name} started false`);
+
+  /** The roster has these members. */
+  async function keepRoster(those: readonly string[]): Promise<void> {
+    const there = parse(await lab.roster()) as { readonly nodes: Readonly<Record<string, object>> };
+    const entries = those.map((name) => [name, { ...there.nodes[name], roles: ["etcd"] }]);
+    await bastion.write({ "roster/lab.yaml": stringify({ ...there, nodes: Object.fromEntries(entries) as object }) });
+  }
+
+  it("founds no cluster unless told to, and forms one a member at a time", async () => {
+    expect(await fails("cluster", "--on", "n1,n2")).to.contain("--set found=true");
+    await runTwice("cluster", "--on", "n1,n2", "--set", "found=true");
+    expect(await members()).to.deep.equal(votes("n1", "n2"));
+    await on(node("n1"), `${etcdctl} put colour blue`);
+  });
+
+  it("adds a member that was announced, or half made, when a run was killed", async () => {
+    await on(node("n1"), `${etcdctl} member add n3 --learner --peer-urls=https://${node("n3").address}:2380`);
+    expect(await members()).to.contain(" unstarted true");
+    for (const step of ["key", "certificate", "voting"]) {
+      const { ended } = await bastion.begin(words("cluster", ["n3"]));
+      await bastion.until(
+        (events) => events.some((event) => event.type === "step.finished" && event.title === step),
+        `the step ${step}`,
+      );
+      await bastion.killDriver().catch(() => undefined);
+      await ended;
+    }
+    await runTwice("cluster");
+    expect(await members("n3")).to.deep.equal(votes("n1", "n2", "n3"));
+    expect(await run("verify")).to.contain("changed=0");
+  });
+
+  it("lets a member leave, and one whose machine is gone be forgotten", async () => {
+    await runTwice("remove", "n3");
+    expect(await members()).to.deep.equal(votes("n1", "n2"));
+    expect(await fails("verify", "--on", "n1")).to.contain("n3");
+    await run("cluster");
+    await on(node("n3"), "systemctl stop etcd");
+    await runTwice("remove", "n3", "--set", "via=n1");
+    expect(await members()).to.deep.equal(votes("n1", "n2"));
+    await on(node("n3"), "rm -rf /var/lib/etcd/kcore");
+  });
+
+  it("restores a snapshot into an emptied cluster alone", async () => {
+    await runTwice("snapshot", "--set", "name=before");
+    await on(node("n1"), `${etcdctl} put colour red`);
+    const restore = ["n1", "--set", "file=/var/backups/etcd/before.db"];
+    expect(await fails("restore", ...restore)).to.contain("emptied cluster");
+    await keepRoster(["n1", "n2"]);
+    await bastion.does("state", "apply", "etcd/absent", "--on", "*", "--output", "plain");
+    await runTwice("restore", ...restore);
+    await runTwice("cluster");
+    expect(await members("n2")).to.deep.equal(votes("n1", "n2"));
+    expect(await on(node("n2"), `${etcdctl} get colour --print-value-only`)).to.equal("blue");
+    expect(await run("verify")).to.contain("changed=0");
+  });
+});
