@@ -18,7 +18,7 @@ describe("the pack etcd, with Debian's etcd", function () {
   let nodes: readonly LabNode[];
 
   before(async () => {
-    lab = await ownLab({ packages: ["etcd-client", "etcd-server"] });
+    lab = await ownLab({ packages: ["curl", "etcd-client", "etcd-server"] });
     nodes = await lab.up(names.map((name) => ({ name, kind: "debian", disks: [] })));
     bastion = await openBastion({});
     await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
