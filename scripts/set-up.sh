@@ -37,6 +37,9 @@ need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
 # age opens values that kcore sealed, and the other way round.
 need /usr/bin/age age
+# A real Prometheus scrapes controllers and agents, and promtool tests the alerts.
+need /usr/bin/promtool prometheus
+need /usr/bin/prometheus-node-exporter prometheus-node-exporter
 # Ansible's inventories are imported as Ansible reads them.
 need /usr/bin/ansible-inventory ansible-core
 # Layouts of disks in Nix, and the configurations for NixOS, are evaluated by a real Nix.
@@ -45,6 +48,11 @@ need /usr/bin/nix-instantiate nix-bin
 need /usr/bin/chromium chromium
 need /usr/bin/xmllint libxml2-utils
 need /usr/bin/shellcheck shellcheck
+# Images for a first boot, and their reader.
+need /usr/bin/xorriso xorriso
+need /usr/bin/isoinfo genisoimage
+# Journals with entries of known times are made.
+need /lib/systemd/systemd-journal-remote systemd-journal-remote
 # Manual pages are formatted.
 need /usr/bin/groff groff-base
 # Login shells that nodes may have.

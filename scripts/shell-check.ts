@@ -45,6 +45,11 @@ const context: StepContext = {
   nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11",
   stateDir: "/var/lib/kcore",
   readFile: () => blobOf(SAMPLE),
+  readFolder: () =>
+    (["file", "link"] as const).map((kind) => {
+      const { sha256, size } = blobOf(SAMPLE);
+      return { kind, name: kind, target: "", sha256, size, isProgram: true, read: () => Buffer.from(SAMPLE) };
+    }),
   remote: () => blobOf(SAMPLE),
   renderTemplate: () => SAMPLE,
 };

@@ -44,7 +44,7 @@ type Args = z.output<typeof Args>;
 export const clusterRemoveController = defineAction({
   name: "cluster.removeController",
   summary: "Deregisters a node's controller, if it has one: a running one hands over what only it has, and leaves.",
-  outputs: [],
+  outputs: ["allowed"],
   args: Args,
   run: (args, context) => remove(args, context, !args.check),
   plan: (args, context) => remove(args, context, false),
@@ -58,11 +58,11 @@ async function remove(args: Args, context: ActionContext, write: boolean): Promi
   const asking = askingOf(cluster, context, othersFirst(node, args.port, cluster, context));
   const { controllers } = await askOnce(asking, (client) => client.call("listControllers", {}));
   const own = controllers.find(({ controllerId }) => controllerId === node.id);
-  if (!own) return { changed: write && (await forget(node, [], args, cluster, context)), outputs: {} };
+  if (!own) return { changed: write && (await forget(node, [], args, cluster, context)), outputs: { allowed: true } };
   // Before a replacement the successor's controller is not registered yet.
   const isReplaced = args.check && successor !== undefined && isController(successor);
   if (controllers.length < 2 && !isReplaced) throw onlyController(node);
-  if (!write) return { changed: !args.check, outputs: {} };
+  if (!write) return { changed: !args.check, outputs: { allowed: true } };
   const keeper = successor && isController(successor) ? successor.id : undefined;
   if (args.running) await leave(node, { own, keeper, controllers, args, cluster, context });
   else {
@@ -73,7 +73,7 @@ async function remove(args: Args, context: ActionContext, write: boolean): Promi
     context.note(`the controller of ${node.name} is removed; writes that only it had are lost`);
   }
   await forget(node, [own.address], args, cluster, context);
-  return { changed: true, outputs: {} };
+  return { changed: true, outputs: { allowed: true } };
 }
 
 interface Leaving {
@@ -132,7 +132,8 @@ function forget(
   { name }: Context,
   context: ActionContext,
 ): Promise<boolean> {
-  if (!isController(node)) return Promise.resolve(false);
+  // A controller whose role is gone from the roster still has an endpoint in the context.
+  if (!isController(node) && addresses.length === 0) return Promise.resolve(false);
   const own = controllerEndpoint(node.address, port);
   return changeControllers(contextHomeOf(context), name, (known) => {
     const rest = known.filter((endpoint) => !addresses.includes(endpoint) && !isOwnEndpoint(endpoint, node, own));

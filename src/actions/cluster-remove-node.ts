@@ -15,7 +15,7 @@ type Args = z.output<typeof Args>;
 export const clusterRemoveNode = defineAction({
   name: "cluster.removeNode",
   summary: "Removes a node's record from the cluster and revokes its keys; its id is never used again.",
-  outputs: [],
+  outputs: ["removed"],
   args: Args,
   run: (args, context) =>
     ask(args, context, async (client, id) => {
@@ -44,5 +44,5 @@ async function ask(
   const cluster = await openContext(context);
   const asking = askingOf(cluster, context, othersFirst(node, port, cluster, context));
   const changed = await askOnce(asking, (client) => work(client, node.id));
-  return { changed, outputs: {} };
+  return { changed, outputs: { removed: true } };
 }

@@ -2,6 +2,7 @@ import type { Action } from "#engine/orchestrate/action.ts";
 
 /** Every action by its name; each is loaded at its first use. */
 const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () => Promise<Action>>([
+  ["cluster.checkNode", async () => (await import("./cluster-check-node.ts")).clusterCheckNode],
   ["cluster.checkRemoved", async () => (await import("./cluster-check-removed.ts")).clusterCheckRemoved],
   ["cluster.health", async () => (await import("./cluster-health.ts")).clusterHealth],
   ["cluster.record", async () => (await import("./cluster-record.ts")).clusterRecord],
@@ -19,6 +20,8 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["kubernetes.object", async () => (await import("./kubernetes-object.ts")).kubernetesObject],
   ["local.command", async () => (await import("./local-command.ts")).localCommand],
   ["local.file", async () => (await import("./local-file.ts")).localFile],
+  ["nodes.passed", async () => (await import("./nodes-passed.ts")).nodesPassed],
+  ["node.hooks", async () => (await import("./node-hooks.ts")).nodeHooks],
   ["node.remains", async () => (await import("./node-remains.ts")).nodeRemains],
   ["roster.removeNode", async () => (await import("./roster-remove-node.ts")).rosterRemoveNode],
   ["secret.take", async () => (await import("./secret-take.ts")).secretTake],

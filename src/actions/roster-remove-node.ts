@@ -10,7 +10,9 @@ import { nodeOf } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
+  successor: z.string().default("").describe("The node that takes the place; it stays in the roster"),
 });
+type Args = z.output<typeof Args>;
 
 /** Takes a node's entry out of its roster file; every other line stays. The commit is the operator's. */
 export const rosterRemoveNode = defineAction({
@@ -18,8 +20,8 @@ export const rosterRemoveNode = defineAction({
   summary: "Takes a node's entry out of the roster's file; every other line stays, and nothing is committed.",
   outputs: [],
   args: Args,
-  run: ({ node }, context) => runInTurn(() => remove(node, context, true)),
-  plan: ({ node }, context) => remove(node, context, false),
+  run: (args, context) => runInTurn(() => remove(args, context, true)),
+  plan: (args, context) => remove(args, context, false),
 });
 
 let lastEdit: Promise<unknown> = Promise.resolve();
@@ -31,11 +33,13 @@ function runInTurn<T>(work: () => Promise<T>): Promise<T> {
   return next;
 }
 
-async function remove(name: string | undefined, context: ActionContext, write: boolean): Promise<ActionResult> {
-  const { name: wanted } = nodeOf("roster.removeNode", name, context);
-  const through = [...context.nodes.values()].filter(
-    ({ name: other, jump }) => other !== wanted && jump.includes(wanted),
-  );
+async function remove({ node, successor }: Args, context: ActionContext, write: boolean): Promise<ActionResult> {
+  const { name: wanted } = nodeOf("roster.removeNode", node, context);
+  const { nodes, targets, ended } = context;
+  // The run takes its other targets out of the roster, too, unless their removal failed.
+  const isLeaving = (name: string): boolean =>
+    targets.includes(name) && name !== successor && (ended.get(name)?.outcome ?? "done") === "done";
+  const through = [...nodes.values()].filter(({ name, jump }) => jump.includes(wanted) && !isLeaving(name));
   if (through.length > 0)
     throw cannotRemove(wanted, `${through.map((one) => one.name).join(", ")} is reached through it`);
   for (const file of rosterFileNames(context.project).map((one) => `roster/${one}`)) {

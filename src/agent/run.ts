@@ -10,6 +10,7 @@ import { Agent, type AgentMachine } from "./agent.ts";
 import { updateFiles, updatesFolder } from "#updater/files.ts";
 import { finishSwap, openOwnCredentials } from "./certificate-files.ts";
 import { AgentConfig, controllersOf } from "./agent-config.ts";
+import { readMetrics } from "./agent-metrics.ts";
 import { addressTowards, gatherFacts, readDisks, readNics, readUsage } from "./facts.ts";
 import { deliverUpdates, type OrderDelivery } from "./order-delivery.ts";
 import { createRenewer } from "./renewal.ts";
@@ -77,6 +78,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
         "/status": () => readStatusFile(statusFile),
         "/disks": async () => ({ disks: await readDisks() }),
         "/nics": async () => ({ nics: await readNics() }),
+        "/metrics": () => readMetrics(stateDir, statusFile, clock()),
         "/healthz": () => Promise.resolve(agent.health()),
       },
       isRevoked: revocations.isRevoked,

@@ -15,6 +15,8 @@ export interface StatusPages {
   readonly "/status": () => Promise<unknown>;
   readonly "/disks": () => Promise<unknown>;
   readonly "/nics": () => Promise<unknown>;
+  /** Prometheus' text format. */
+  readonly "/metrics": () => Promise<string>;
   /** The status is 503 for `ok: false`. */
   readonly "/healthz": () => Promise<{ readonly ok: boolean }>;
 }
@@ -154,9 +156,12 @@ function answer(
   );
 }
 
+/** Sends a page as JSON, or a text as Prometheus reads it. */
 function send(response: ServerResponse, status: number, page: unknown): void {
-  const text = `${JSON.stringify(page)}\n`;
-  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
+  const isText = typeof page === "string";
+  const text = isText ? page : `${JSON.stringify(page)}\n`;
+  const type = isText ? "text/plain; version=0.0.4; charset=utf-8" : "application/json";
+  response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(text) });
   response.end(text);
 }
 

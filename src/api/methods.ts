@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { MemberRole } from "#pki/identity.ts";
 import * as c from "./controller-schemas.ts";
+import { VmList } from "./record-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
 
@@ -139,6 +140,8 @@ export const methods = {
   /** `{id}` is `KIND/NAME`, percent-encoded. */
   getObject: read("/v1/objects/{id}", c.ObjectView),
   putObject: change("/v1/objects/{id}", c.ObjectWrite),
+  /** The recorded VMs with their nodes; they are objects of kind VM. */
+  listVms: read("/v1/vms", VmList, { form: "list" }),
   removeObject: change("/v1/objects/{id}/remove", c.Nothing),
   /** `{id}` is the configuration's group. */
   putConfig: change("/v1/config/{id}", c.ObjectWrite),

@@ -5,7 +5,7 @@ import { RuntimeFacts } from "./runtime-facts.ts";
 export const Id = z.string().refine(isIdentityId, "is not an id");
 export const Name = z.string().min(1).max(253);
 const LabelKey = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/, "is not a label key");
-const Labels = z
+export const Labels = z
   .record(LabelKey, z.string().max(253))
   .refine((labels) => Object.keys(labels).length <= 64, "has more than 64 labels");
 /** Lower-case hex SHA-256 of a DER SubjectPublicKeyInfo. */

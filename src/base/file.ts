@@ -134,9 +134,15 @@ export function fileVersion(path: string): Promise<string> {
 
 /** The SHA-256 of a file's bytes, in hex. @throws NodeJS.ErrnoException; the signal's reason */
 export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {
+  return (await hashBytes(path, signal)).sha256;
+}
+
+/** The SHA-256 of a file's bytes, in hex, and their number: a log may have grown since. @throws as {@link hashFile} */
+export async function hashBytes(path: string, signal?: AbortSignal): Promise<{ sha256: string; bytes: number }> {
   const hash = createHash("sha256");
-  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, signal ? { signal } : {});
-  return hash.digest("hex");
+  const stream = createReadStream(path, { highWaterMark: 1 << 20 });
+  await pipeline(stream, hash, signal ? { signal } : {});
+  return { sha256: hash.digest("hex"), bytes: stream.bytesRead };
 }
 
 /** The result of the work; undefined if it fails because a path is missing (ENOENT, ENOTDIR), even as a KcoreError's cause. */

@@ -38,9 +38,26 @@ export const commandTable: readonly CommandEntry[] = [
     (await import("./adhoc/facts-command.ts")).factsCommand(),
   ),
   entry("exec", "Run one command on nodes", async () => (await import("./adhoc/exec-command.ts")).execCommand()),
+  entry("ssh", "Log in to a node, the roster's way", async () => (await import("./adhoc/ssh-command.ts")).sshCommand()),
+  entry("cp", "Copy files to and from nodes", async () => (await import("./reach/copy-command.ts")).copyCommand()),
+  entry("logs", "The journals of nodes in one stream", async () =>
+    (await import("./reach/logs-command.ts")).logsCommand(),
+  ),
   entry("state", "List, show and apply states", async () => (await import("./state/state-command.ts")).stateCommand()),
   entry("orchestrate", "Run an orchestration over nodes", async (words) =>
     (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(words),
+  ),
+  entry("drift", "Differences between nodes and project, by node and step", async () =>
+    (await import("./drift/drift-command.ts")).driftCommand(),
+  ),
+  entry("reconcile", "Let the nodes follow a branch: fetch, verify, compare, apply", async () =>
+    (await import("./reconcile/reconcile-command.ts")).reconcileCommand(),
+  ),
+  entry("validate", "Check machines and members: every check, nothing changed", async () =>
+    (await import("./validate/validate-command.ts")).validateCommand(),
+  ),
+  entry("doctor", "Find the cause of trouble, and the command that mends it", async () =>
+    (await import("./validate/doctor-command.ts")).doctorCommand(),
   ),
   entry("runs", "Recorded and living runs", async () => (await import("./runs/runs-command.ts")).runsCommand()),
   entry("web", "Runs and the fleet in a browser, live", async () =>
@@ -52,10 +69,12 @@ export const commandTable: readonly CommandEntry[] = [
   entry("audit", "The tamper-evident audit log of runs and changes", async () =>
     (await import("./audit/audit-command.ts")).auditCommand(),
   ),
-  entry("create", "Create a cluster's certificate authority", async () =>
-    (await import("./cluster/create-command.ts")).createCommand(),
+  entry("create", "Create a cluster, or records of VMs, networks and images", async () =>
+    (await import("./vms/record-commands.ts")).addRecordCreation(
+      (await import("./cluster/create-command.ts")).createCommand(),
+    ),
   ),
-  entry("cluster", "Back up and restore this machine's keys of a cluster", async () =>
+  entry("cluster", "Back up and restore a cluster: state and keys", async () =>
     (await import("./cluster/cluster-command.ts")).clusterCommand(),
   ),
   entry("config", "Contexts: the clusters this user knows", async () =>
@@ -76,6 +95,10 @@ export const commandTable: readonly CommandEntry[] = [
   ),
   entry("describe", "Show everything about one node, controller …", async () =>
     (await import("./get/describe-command.ts")).describeCommand(),
+  ),
+  entry("set", "Change a recorded VM", async () => (await import("./vms/record-commands.ts")).setCommand()),
+  entry("delete", "Delete records of VMs, networks and images", async () =>
+    (await import("./vms/record-commands.ts")).deleteCommand(),
   ),
   entry("node", "The cluster's nodes: approve, label, drain, remove", async () =>
     (await import("./node/node-command.ts")).nodeCommand(),

@@ -6,6 +6,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { certificatesOf } from "#pki/chain.ts";
 import { manageObjects } from "./cluster/objects.ts";
+import { manageVms } from "./cluster/vms.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import { watchHealth } from "./controller-health.ts";
 import { monotonic, type ControllerOptions, type ControllerState } from "./controller-state.ts";
@@ -106,13 +107,14 @@ function openApiServer(
 ): ApiServer {
   const { controllerId } = self;
   const health = watchHealth({ ...cluster, self, storeProblem: () => db.problem?.message });
-  const objects = manageObjects(cluster.records);
+  const vms = manageVms(cluster.records, cluster.nodes);
+  const objects = manageObjects(cluster.records, vms);
   const bundles = openBundleSender({ store: cluster.bundles, stalledClientMs });
   return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,
     bastion,
-    handlers: handlersFor({ ...cluster, controllerId, objects, own, audit, health, metrics, log, clock }),
+    handlers: handlersFor({ ...cluster, controllerId, objects, vms, own, audit, health, metrics, log, clock }),
     streams: {
       watch: ({ body, caller }, response) => watches.open(caller.key, body, response),
       async backup(_call, response) {

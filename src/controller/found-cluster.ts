@@ -41,9 +41,13 @@ export async function foundCluster({
 }): Promise<void> {
   const at = new Date(clock()).toISOString();
   const where = bootstrap?.controller.address ?? (address === "" ? undefined : address);
+  // A restored state has these records already, and a record of an operator is written once.
+  const operators = (bootstrap?.operators ?? []).filter(
+    ({ name, spki }) => records.replica.get(keys.operator(name, spki)) === undefined,
+  );
   const auth = { spki: key, dc, at, ...omitUndefined({ address: where }) };
   await records.write([
     { key: keys.controller(controllerId).auth, value: auth },
-    ...(bootstrap?.operators ?? []).map(({ name, spki }) => ({ key: keys.operator(name, spki), value: { spki } })),
+    ...operators.map(({ name, spki }) => ({ key: keys.operator(name, spki), value: { spki } })),
   ]);
 }

@@ -5,6 +5,7 @@ import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import { refusalOfRemoved } from "./cluster/nodes.ts";
 import type { Objects } from "./cluster/objects.ts";
+import type { Vms } from "./cluster/vms.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
@@ -22,6 +23,7 @@ export type HandlerParts = ControllerCluster &
   Pick<ControllerState, "own" | "audit"> & {
     readonly controllerId: string;
     readonly objects: Objects;
+    readonly vms: Vms;
     readonly health: Health;
     readonly metrics: Metrics;
     readonly log: Log;
@@ -39,6 +41,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     controllers,
     certificates,
     objects,
+    vms,
     revocations,
     own,
     audit,
@@ -178,6 +181,8 @@ export function handlersFor(parts: HandlerParts): Handlers {
     putObject: ({ id, body: { value } }) => objects.put(id, value),
     removeObject: ({ id }) => objects.remove(id),
     putConfig: ({ id, body: { value } }) => records.put([{ key: keys.config(checkId(id)), value }]),
+
+    listVms: () => ({ vms: vms.list() }),
 
     listBundles: async () => ({ bundles: [...(await bundles.list())] }),
     putBundle: ({ id, body: { data, ...piece } }) => bundles.put(id, { ...piece, data: Buffer.from(data, "base64") }),

@@ -42,7 +42,9 @@ export async function serveController(options: ControllerOptions): Promise<void>
     // Without the file a node is only not ready until its next heartbeat.
     await heard.read().catch(() => undefined);
     cluster.liveness.recall(heard.data);
-    await cluster.foundIfNeeded();
+    // A founder's first write may wait for other members, and the replica's timers do not keep this process alive.
+    const alive = setInterval(() => undefined, 60_000);
+    await cluster.foundIfNeeded().finally(() => clearInterval(alive));
     const { port, address } = await server.listen();
     const nodes = [...cluster.names.all()].length;
     log.info("the controller listens", { address: state.config.listenAddr, port, ...state.self, nodes });

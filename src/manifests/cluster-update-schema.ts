@@ -7,7 +7,7 @@ export const Text = z.string().min(1);
 /** The keys that every manifest begins with. */
 export const envelope = {
   apiVersion: Text.optional().describe("Ignored."),
-  kind: Text.describe("The kind: Cluster, NodeInstall, Node, DiskLayout or ClusterUpdate."),
+  kind: Text.describe("The kind: Cluster, NodeInstall, Node, DiskLayout, ClusterUpdate, Image, Network or VM."),
 };
 
 /** The forerunner's files write `""` for an absent value. */

@@ -3,6 +3,7 @@ import { EntryName, NodeId } from "#engine/roster/entry-fields.ts";
 import { NodeSchema } from "#engine/roster/entry-schema.ts";
 import { LayoutSchema } from "#engine/layout/layout-schema.ts";
 import { ClusterUpdateSchema, envelope, Text } from "./cluster-update-schema.ts";
+import { recordManifests } from "./record-manifest.ts";
 
 /** `kind: Cluster`: a context with its CA, as `kcore create cluster` makes it. */
 export const ClusterSchema = z.strictObject({
@@ -113,4 +114,5 @@ export const manifestSchemas = {
   Node: NodeManifestSchema,
   DiskLayout: DiskLayoutSchema,
   ClusterUpdate: ClusterUpdateSchema,
+  ...recordManifests,
 } as const;

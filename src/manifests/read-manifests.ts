@@ -12,6 +12,7 @@ import { problemsOfUpdate, wantedUpdate } from "./cluster-update-manifest.ts";
 import { ClusterUpdateSchema } from "./cluster-update-schema.ts";
 import { wantedLayout, type WantedLayout } from "./disk-layout-manifest.ts";
 import { wantedNode, type WantedNode } from "./node-manifest.ts";
+import type { WantedRecord } from "./record-manifest.ts";
 import {
   ClusterSchema,
   DiskLayoutSchema,
@@ -27,6 +28,7 @@ export type Manifest = { readonly name: string; readonly at: SourcePosition } & 
   | { readonly kind: "Node"; readonly node: WantedNode }
   | ({ readonly kind: "DiskLayout" } & WantedLayout)
   | { readonly kind: "ClusterUpdate"; readonly spec: UpdateSpec }
+  | WantedRecord
 );
 
 type Kind = keyof typeof manifestSchemas;
@@ -80,6 +82,12 @@ function readOne(document: SourceNode, problems: Problems): Manifest | undefined
       if (!read) return undefined;
       const spec = wantedUpdate(read.value, read.node, problems);
       return { kind, at: document.at, name: read.value.metadata.name, spec };
+    }
+    case "Image":
+    case "Network":
+    case "VM": {
+      const read = readShape(document, manifestSchemas[kind], problems);
+      return read && { kind, at: document.at, ...read.value.metadata, spec: read.value.spec };
     }
     case undefined:
       return undefined;

@@ -16,6 +16,17 @@ export function inAnyCase(word: string): string {
   return `^[-_]*${letters.join("[-_]*")}[-_]*$`;
 }
 
+/** The forerunner's words for keys of VMs and networks. */
+const aliases: Readonly<Record<string, string>> = {
+  cpu: "cpus",
+  memoryBytes: "memory",
+  storageSizeBytes: "disk",
+  nics: "networks",
+  targetNode: "node",
+  dcId: "dc",
+  networkType: "type",
+};
+
 /**
  * The tree with keys such as `os_disk` read as the `osDisk` that the schema knows there; their places stay. Keys of
  * maps that take any key (labels, annotations) are left as they are. A key given in both ways is a problem.
@@ -33,7 +44,8 @@ function convert(node: SourceNode, schema: z.ZodType, path: readonly PropertyKey
   const known = keysAt(schema, path);
   const entries = new Map<string, SourceEntry>();
   for (const { key, keyAt, file, start, end, value } of node.entries.values()) {
-    const name = known.includes(key) ? key : (known.find((candidate) => candidate === camelCase(key)) ?? key);
+    const word = camelCase(key);
+    const name = [key, word, aliases[word] ?? word].find((one) => known.includes(one)) ?? key;
     const earlier = entries.get(name);
     if (earlier !== undefined)
       problems.add({

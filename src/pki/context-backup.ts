@@ -22,27 +22,27 @@ const Backup = z.strictObject({
   context: z.string().refine(isClusterName),
   controllers: z.array(z.string()),
   files: z.record(z.string().regex(backedUp), z.string()),
+  /** The controllers' state, as `kcore controller backup` writes it. */
+  state: z.base64().optional(),
 });
 /** A context with its secrets, as it is encrypted into a backup. */
 export type ContextBackup = z.output<typeof Backup>;
 
-/**
- * The contents of a context's backup, after the passphrase has opened each of its keys.
- * @throws KcoreError as openAuthority does
- */
-export async function gatherContext(
-  { name, folder, controllers, cert, key }: Context,
-  passphrase: string,
-): Promise<ContextBackup> {
-  await openRoot(folder, passphrase);
-  await openAuthority(folder, passphrase);
+/** The contents of a context's backup, without the controllers' state. */
+export async function gatherContext({ name, folder, controllers, cert, key }: Context): Promise<ContextBackup> {
   const names = (await readdir(folder, { recursive: true })).filter((file) => backedUp.test(file)).toSorted();
-  if (names.includes("escrow.key")) await openEscrowKey(folder, passphrase);
   const files: Record<string, string> = {};
   for (const file of names) files[file] = await readText(join(folder, file));
   // The configuration may name other files for these two, or contain them.
   const operatorFiles = { "kctl.crt": cert, "kctl.key": key };
   return { kind: "kcore-context", context: name, controllers: [...controllers], files: { ...files, ...operatorFiles } };
+}
+
+/** Opens each of a context's keys by the passphrase. @throws KcoreError as openAuthority does */
+export async function openKeys(folder: string, passphrase: string): Promise<void> {
+  await openRoot(folder, passphrase);
+  await openAuthority(folder, passphrase);
+  if (existsSync(join(folder, "escrow.key"))) await openEscrowKey(folder, passphrase);
 }
 
 /** Reads the text of a backup; `file` names it in the error. @throws KcoreError BACKUP_DAMAGED */

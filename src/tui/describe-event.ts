@@ -4,6 +4,7 @@ import type { Change, Outcome, RunEvent, Sending } from "#engine/events/event.ts
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { causeFirst, causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
+import { describeLeftOut } from "./left-out.ts";
 import { outcomeLabel, stepIn } from "./work-item.ts";
 
 /** One line of the plain view, and its mark, which shows the kind of news. */
@@ -27,7 +28,10 @@ export function describeEvent(before: RunModel, event: RunEvent): readonly Plain
 function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
   switch (event.type) {
     case "run.started":
-      return [{ mark: "title", text: runTitle(event) }];
+      return [
+        { mark: "title", text: runTitle(event) },
+        ...(event.leftOut ? [{ mark: "warning", text: describeLeftOut(event.leftOut) } as const] : []),
+      ];
     case "run.stopping": {
       const how = event.how === "stop" ? "stopping: no new step starts" : "aborting: the running steps are ended";
       return [{ mark: "warning", text: `${how} (${event.by})` }];

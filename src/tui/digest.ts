@@ -1,4 +1,4 @@
-import type { Outcome } from "#engine/events/event.ts";
+import type { LeftOut, Outcome } from "#engine/events/event.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
@@ -40,6 +40,7 @@ export interface RunDigest {
   readonly dirty: boolean;
   readonly dryRun: boolean;
   readonly resumed: boolean;
+  readonly leftOut?: LeftOut;
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];
   /** The questions that the run waits for. */
@@ -92,7 +93,7 @@ const mostNamed = 10;
 /** The digest of a run from its events' model and its record. Pure. */
 export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
   const { id, state, who, command, created, logOf, revision = model.revision, dirty = model.dirty } = facts;
-  const { exitCode, title, dryRun, resumed, warnings } = model;
+  const { exitCode, title, dryRun, resumed, leftOut, warnings } = model;
   const failures = failuresOf(model).map((failure) => digestFailure(model, failure, logOf));
   return {
     id,
@@ -107,6 +108,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     dirty,
     dryRun,
     resumed,
+    ...omitUndefined({ leftOut }),
     tally: tallyOfRun(model),
     nodes: [...model.nodes.values()].map((node) => ({
       name: node.name,

@@ -7,6 +7,7 @@ import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./diges
 import { formatTotal, formatNodes, type DryRunStep, type DryRunPlan } from "./dry-run-plan.ts";
 import { fit } from "./ink/text.ts";
 import { endOfDetail } from "./cause-line.ts";
+import { describeLeftOut } from "./left-out.ts";
 import { itemTitle } from "./work-item.ts";
 import { stripVTControlCharacters } from "node:util";
 
@@ -88,7 +89,7 @@ function headLines(digest: RunDigest): readonly string[] {
 }
 
 /** “4 nodes: 1 failed (n1), 3 done”, and the number of steps by outcome. Up to three nodes, the done ones are named, too. */
-export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): readonly string[] {
+export function countLines({ nodes, tally, dryRun, leftOut }: RunDigest, columns = 80): readonly string[] {
   if (nodes.length === 0) return [];
   const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);
   const who = (some: readonly NodeDigest[]) =>
@@ -126,6 +127,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   return [
     cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}${areAlike ? "" : ":"} ${parts.join(", ")}`),
     `Steps: ${counts.join(", ")}`,
+    ...(leftOut ? [cleanText(describeLeftOut(leftOut))] : []),
   ];
 }
 

@@ -77,8 +77,11 @@ function caseOf(work: Work, printed: string): Case {
     changes,
     diff,
     note,
+    warning,
   } = itemOf(work);
-  const parts = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), printed];
+  const warnings = warning ? [`warning: ${warning.message}`, ...(warning.hint ? [`hint: ${warning.hint}`] : [])] : [];
+  const notes = [...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : [])];
+  const parts = [...warnings, ...changes.map(changeLine), ...notes, printed];
   return {
     name: "step" in work ? title : [work.action, ...(work.item === undefined ? [] : [work.item])].join(" "),
     group: stage,

@@ -17,6 +17,11 @@ const valueOptions = new Set([
   "--plan",
   "--facts-age",
   "--unknown-facts",
+  "--only",
+  "--from",
+  "--tags",
+  "--limit",
+  "--batch",
 ]);
 /** Options of the same commands that take no value. */
 const flagOptions = new Set([

@@ -31,7 +31,17 @@ describe("remove_node on real nodes", () => {
   });
 
   const remove = (...more: readonly string[]) =>
-    bastion.kcore(["orchestrate", "remove_node", "n2", "--yes", "--set", "wipe=true", ...more]);
+    bastion.kcore([
+      "orchestrate",
+      "remove_node",
+      "n2",
+      "--yes",
+      "--set",
+      "wipe=true",
+      "--set",
+      "without_storage_hook=true",
+      ...more,
+    ]);
   const names = async (): Promise<readonly string[]> =>
     (JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[]).map(({ hostname }) => hostname);
 

@@ -95,6 +95,8 @@ export function unresolvedStep(id: string, fields: Partial<UnresolvedStep> = {})
     module: "command.run",
     at,
     needs: { facts: false, steps: [] },
+    tags: [],
+    require: [],
     watches: [],
     answers: [],
     render: () => ({ kind: "skipped", id, title, reason: "the fake session does not look at it" }),
@@ -118,5 +120,14 @@ export function actionStage(id: string, action: Action, fields: Partial<PlannedS
 }
 
 function stage(id: string, fields: Partial<PlannedStage> & Pick<PlannedStage, "task">): PlannedStage {
-  return { id, register: id, title: id, pace: {}, dependencies: new Set(), onFailure: [], ...fields };
+  return {
+    id,
+    source: { id, order: 0, tags: [] },
+    register: id,
+    title: id,
+    pace: {},
+    dependencies: new Set(),
+    onFailure: [],
+    ...fields,
+  };
 }

@@ -39,6 +39,8 @@ export function draftOf(
   return {
     ...base,
     needs,
+    tags: [],
+    require: more.require ?? [],
     watches: [...(more.restartOn ?? []), ...(more.onChanges ?? [])],
     answers: more.onFailure ?? [],
     ...(more.register !== undefined && { register: more.register }),

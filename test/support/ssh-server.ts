@@ -45,6 +45,8 @@ export interface ServerPlan {
   readonly packageName: string;
   readonly port: number;
   readonly users: readonly TestUser[];
+  /** More files and folders of the server's own: `[FILE, SYSTEM FILE]` each. */
+  readonly binds?: readonly (readonly [string, string])[];
   /** Makes the host key's files in the server's folder; returns the server's arguments and the public host key. */
   prepare(folder: string): Promise<{ args: readonly string[]; hostKey: string }>;
 }
@@ -69,7 +71,7 @@ export async function startServer(plan: ServerPlan): Promise<SshServer> {
     const accounts = await makeAccounts(folder, plan.users, publicKey);
     const { args, hostKey } = await plan.prepare(folder);
     await mkdir("/run/sshd", { recursive: true });
-    const binds = accounts.map(([from, to]) => `mount --bind ${from} ${to}`).join(" && ");
+    const binds = [...accounts, ...(plan.binds ?? [])].map(([from, to]) => `mount --bind ${from} ${to}`).join(" && ");
     child = spawn(
       "unshare",
       [

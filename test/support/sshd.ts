@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePort } from "./ports.ts";
-import { makeKey, startServer, type SshServer, type TestUser } from "./ssh-server.ts";
+import { makeKey, startServer, type ServerPlan, type SshServer, type TestUser } from "./ssh-server.ts";
 
 export interface SshdOptions {
   /** More lines of sshd_config(5), in place of the usual lines for the same keywords. */
@@ -10,6 +10,7 @@ export interface SshdOptions {
   /** Types of host keys, ssh-keygen's names; the first one is pinned. */
   readonly hostKeyTypes?: readonly string[];
   readonly port?: number;
+  readonly binds?: NonNullable<ServerPlan["binds"]>;
 }
 
 /** Starts a private OpenSSH server on a free loopback port. */
@@ -18,6 +19,7 @@ export async function startSshd({
   users = [],
   hostKeyTypes = ["ed25519"],
   port,
+  binds = [],
 }: SshdOptions = {}): Promise<SshServer> {
   const listen = port ?? (await freePort());
   return startServer({
@@ -26,6 +28,7 @@ export async function startSshd({
     packageName: "openssh-server",
     port: listen,
     users,
+    binds,
     async prepare(folder) {
       const publicKeys: string[] = [];
       const lines = [...config, `Port ${listen}`, "ListenAddress 127.0.0.1"];

@@ -14,13 +14,16 @@ import { compileAlone } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/frames.ts";
 import { shippedText } from "#engine/program/texts.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { readSourceFolder } from "#engine/states/source-folder.ts";
 import { hangLimit } from "./limit.ts";
 import { refusalsOf } from "./refusals.ts";
+
+const root = join(import.meta.dirname, "../..");
 
 /** The shells on which every step must run. */
 export const shells = ["dash", "bash", "busybox sh"] as const;
 
-/** The context of a step under test; unknown templates and files are refused. */
+/** The context of a step under test; unknown templates and files are refused. Folders are those of this repository. */
 export function contextOf(
   overrides: Partial<StepContext> & { readonly files?: Readonly<Record<string, string | Uint8Array>> } = {},
 ): StepContext {
@@ -32,6 +35,7 @@ export function contextOf(
       if (text === undefined) throw new Error(`the test gave no file ${path}`);
       return blobOf(text);
     },
+    readFolder: (path, exclude) => readSourceFolder([{ path: root, shown: ".", origin: "shipped" }], path, exclude),
     remote: (content) => remoteBlob(content, () => Promise.reject(new Error(`the test fetches no ${content.label}`))),
     renderTemplate: (name) => {
       throw new Error(`the test gave no template ${name}`);

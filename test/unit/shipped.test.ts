@@ -30,6 +30,27 @@ describe("npm ci", () => {
   });
 });
 
+describe("the check of Kubernetes' nodes", () => {
+  const folder = folderOfEachTest("kubectl");
+
+  for (const [status, found] of [
+    ["Ready", ""],
+    ["Ready,SchedulingDisabled", ""],
+    ["NotReady", "n1 is NotReady\n"],
+    ["NotReady,SchedulingDisabled", "n1 is NotReady,SchedulingDisabled\n"],
+  ] as const)
+    it(`finds ${found === "" ? "no fault in" : "a fault in"} ${status}`, () => {
+      const { steps } = parsePlainYaml(readFileSync(join(shipped, "states/validate/services.yaml"), "utf8")) as {
+        steps: { id: string; "command.run"?: { cmd: string } }[];
+      };
+      const cmd = steps.find(({ id }) => id === "Kubernetes nodes are ready")?.["command.run"]?.cmd ?? "";
+      writeFileSync(join(folder(), "kubectl"), `#!/bin/sh\necho n1 ${status} worker 3d v1.30\n`, { mode: 0o755 });
+      const env = { ...process.env, PATH: `${folder()}:${process.env["PATH"]}`, KUBECONFIG: "none" };
+      const { status: code, stderr } = spawnSync("sh", ["-c", cmd], { env, encoding: "utf8" });
+      expect([code, stderr]).to.deep.equal([found === "" ? 0 : 1, found]);
+    });
+});
+
 describe("the shipped files", () => {
   const folder = folderOfEachTest("shipped");
 
@@ -55,6 +76,21 @@ describe("the shipped files", () => {
   it("the state disks clears disks before it installs packages whose udev rules could activate old contents", () => {
     const ids = states.load("disks").steps.map(({ id }) => id);
     expect(ids.indexOf("clear")).to.be.within(0, ids.indexOf("partitioning tool"));
+  });
+
+  it("the milestones of deploy_node are those of the page on installing", () => {
+    const { stages } = loadOrchestration("deploy_node", folders);
+    const applied = stages.flatMap(({ work }) =>
+      work.kind === "apply" ? work.states.flatMap(({ name, each }) => (each === undefined ? [name] : ["os-boot"])) : [],
+    );
+    const milestones = applied.flatMap((name) => {
+      const text = readFileSync(join(shipped, "states", `${name}.yaml`), "utf8");
+      return Array.from(text.matchAll(/^ {4}milestone: (.+)$/gm), ([, milestone = ""]) => milestone);
+    });
+    const page = readFileSync(join(shipped, "docs/cluster-install.md"), "utf8");
+    const table = page.slice(page.indexOf("| milestone "), page.indexOf("## A machine without"));
+    const told = Array.from(table.matchAll(/^\| `(\w+)`/gm), ([, milestone = ""]) => milestone);
+    expect([...new Set(milestones)]).to.deep.equal(told);
   });
 
   it("every template is used", () => {
@@ -162,7 +198,13 @@ describe("the shipped files", () => {
   it("S-7: units follow a profile, leave no core dump, and are hardened", () => {
     const everywhere = ["NoNewPrivileges=yes", "ProtectSystem=strict", "LimitCORE=0", "CoredumpFilter=0"];
     const daemons = [...everywhere, "CapabilityBoundingSet=", "RestrictNamespaces=yes"];
-    for (const name of files("templates").filter((file) => file.endsWith(".service.hbs"))) {
+    const onboarding = "kcore-onboarding@.service.hbs";
+    expect(readFileSync(join(shipped, "templates", onboarding), "utf8").split("\n")).to.include.members([
+      ...daemons,
+      "DynamicUser=yes",
+      "PrivateNetwork=yes",
+    ]);
+    for (const name of files("templates").filter((file) => file.endsWith(".service.hbs") && file !== onboarding)) {
       const text = readFileSync(join(shipped, "templates", name), "utf8");
       const isUpdater = name === "kcore-updater.service.hbs";
       expect(text).to.match(

@@ -10,6 +10,7 @@ import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { openLines, type WatchResult } from "../watch/watch-run.ts";
+import { quote } from "#base/quote.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -18,6 +19,7 @@ interface ExecFlags extends RunFlags {
   readonly group?: boolean;
   readonly verbose?: boolean;
   readonly lock?: boolean;
+  readonly tty?: boolean;
   readonly output: "plain" | "json" | "events";
 }
 
@@ -36,6 +38,14 @@ export function execCommand(): Command {
     .option("--verbose", "show the run too: when it began, each step, its summary")
     .option("--lock", "as a run: hold the nodes' locks, survive a lost connection, and keep a record")
     .addOption(
+      new Option("--tty", "give the command this terminal, on one node, by this machine's ssh (kcore ssh)").conflicts([
+        "group",
+        "lock",
+        "output",
+        "verbose",
+      ]),
+    )
+    .addOption(
       new Option("-o, --output <format>", "plain, json (one array at the end), events (one event a line)")
         .choices(["plain", "json", "events"])
         .default("plain"),
@@ -49,6 +59,7 @@ Examples:
   kcore exec --on '*' --group -- uname -r
   kcore exec --on n1 -- tar -C /etc -cz kcore >etc-kcore.tar.gz
   kcore exec --on n1 -o json -- cat /etc/os-release
+  kcore exec --on n1 --tty -- vi /etc/fstab
 
 Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal
 without escape sequences); 255: there is no exit code, or not all of the output, and stderr says
@@ -62,6 +73,10 @@ the command.`,
 
 async function execute(argv: readonly string[], flags: ExecFlags): Promise<void> {
   requireTarget(flags, "exec");
+  if (flags.tty) {
+    const { openTerminal } = await import("./open-ssh.ts");
+    return openTerminal(flags.shell ? argv.join(" ") : argv.map(quote).join(" "), flags);
+  }
   const request = requestOf(flags, { kind: "exec", argv, shell: flags.shell ?? false });
   switch (flags.output) {
     case "events": {

@@ -14,6 +14,7 @@ import { planCluster } from "./cluster-change.ts";
 import { planNodeInstall } from "./install-change.ts";
 import { planDiskLayout } from "./layout-change.ts";
 import { planNode } from "./node-change.ts";
+import { planRecord } from "./record-change.ts";
 import { planClusterUpdate } from "./update-change.ts";
 
 interface Flags extends Omit<ApplyFlags, "output" | "result"> {
@@ -25,7 +26,8 @@ interface Flags extends Omit<ApplyFlags, "output" | "result"> {
 const kindsHelp = `
 Kinds: Cluster (a context with its CA); NodeInstall (what kcore node install is told); Node (a roster entry, and what the
 cluster expects of the node); DiskLayout (partitions, file systems, volume groups and pools on disks of a node, drawn before
-and after); ClusterUpdate (what nodes shall run next, and how it is rolled out). Keys in camelCase or snake_case; several
+and after); ClusterUpdate (what nodes shall run next, and how it is rolled out); VM, Network and Image (records alone: kcore chooses a
+VM's node, and starts no VM). Keys in camelCase or snake_case; several
 documents are separated by ---.`;
 
 /** `kcore apply -f FILE`. */
@@ -177,6 +179,10 @@ export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promi
       return planDiskLayout(manifest, flags);
     case "ClusterUpdate":
       return planClusterUpdate(manifest, flags);
+    case "Image":
+    case "Network":
+    case "VM":
+      return planRecord(manifest, flags);
   }
 }
 

@@ -1,20 +1,10 @@
 import { Command, Option } from "commander";
-import { actionNames, findAction } from "#actions/registry.ts";
-import { registry } from "#engine/modules/registry.ts";
-import { checkProject, type ProjectCheck } from "#engine/orchestrate/check-project.ts";
-import { parseShell } from "#engine/orchestrate/parse-shell.ts";
-import type { OwnModules } from "#engine/own-modules/open-modules.ts";
-import { foldersOf } from "#engine/project/folders.ts";
-import { statesOf } from "#engine/states/open-states.ts";
-import { Problems } from "#engine/yaml/problems.ts";
-import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { omitUndefined } from "#base/omit-undefined.ts";
-import { ownModulesOf } from "../modules/known-modules.ts";
+import type { ProjectCheck } from "#engine/orchestrate/check-project.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { packProblems } from "../pack/pinned-packs.ts";
-import { findProject, placesOf } from "../project/find-project.ts";
+import { findProject } from "../project/find-project.ts";
 import { githubLine, gitlabReport } from "./ci-formats.ts";
-import { selectionOf } from "./select-checks.ts";
+import { findProblems } from "./find-problems.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 interface Flags extends CommonFlags {
@@ -57,33 +47,12 @@ Exit codes: 0 all is in order, 2 something is wrong.`,
 
 async function check(files: readonly string[], { project: given, on, output }: Flags): Promise<void> {
   const project = findProject(given);
-  const places = { ...placesOf(project), project };
-  const choice = { project, states: statesOf(places), folders: foldersOf("orchestrate", places) };
-  const own = ownModulesOf(project);
-  const only = files.length === 0 ? undefined : selectionOf(files, choice);
-  const checked = await checkProject({
-    ...places,
-    actions: findAction,
-    actionNames,
-    modules: own.beside(registry),
-    ...omitUndefined({ on, only }),
-  });
-  const problems = new Problems();
-  problems.add(...checked.problems, ...(only === undefined ? await problemsBesideStates(project, own) : []));
-  if (problems.list.length > 0) {
-    if (output === "text") throw new KcoreError(problems.inOrder());
+  const checked = await findProblems(project, { files, on });
+  if (checked.problems.length > 0) {
+    if (output === "text") throw new KcoreError(checked.problems);
     process.exitCode = exitCodes.usage;
   }
-  print({ ...checked, problems: problems.inOrder() }, { output, project });
-}
-
-/** Problems of the project's own modules, also of those that no state uses, and of packs that were changed by hand. */
-async function problemsBesideStates(project: string, own: OwnModules): Promise<readonly Problem[]> {
-  const problems = new Problems();
-  const modules = own.names.flatMap((name) => problems.attempt(() => own.loadBeside(registry, name)) ?? []);
-  problems.add(...(await parseShell(modules.flatMap(({ shell }) => shell))));
-  problems.add(...(await packProblems(project)));
-  return problems.list;
+  print(checked, { output, project });
 }
 
 function print(

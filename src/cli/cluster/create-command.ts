@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { clusterOf, nameCluster, fromProject, projectFile } from "../project/project-cluster.ts";
-import { makeCluster } from "./new-cluster.ts";
+import { describeCurrent, makeCluster } from "./new-cluster.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
 interface CreateFlags extends CommonFlags {
@@ -14,13 +14,16 @@ interface CreateFlags extends CommonFlags {
 
 /** `kcore create cluster`. */
 export function createCommand(): Command {
-  const create = new Command("create").description("Create a cluster's certificate authority and context").addHelpText(
-    "after",
-    `
+  const create = new Command("create")
+    .description("Create a cluster, or records of VMs, networks and images in one")
+    .addHelpText(
+      "after",
+      `
 Examples:
   kcore create cluster
-  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase`,
-  );
+  kcore create cluster --context lab --controller 192.0.2.11:9090 --passphrase-file ~/ca-passphrase
+  kcore create vm web --cpus 2 --memory 4GiB --dc DC1`,
+    );
   addProjectOption(create.command("cluster"))
     .description("Make the root CA, a sub-CA and the operator's certificate on this machine, with a context")
     .option(
@@ -71,11 +74,4 @@ async function createTheCluster({
       "",
     ].join("\n"),
   );
-}
-
-/** Says whether a new context is the current one; if not, by which command it becomes that. */
-export function describeCurrent(context: string, current: string | undefined): string {
-  return current === context
-    ? "it is the current context"
-    : `the current context stays “${current}”: kcore config use-context ${context}`;
 }

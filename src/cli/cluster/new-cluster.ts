@@ -31,3 +31,10 @@ export async function makeCluster({ passphraseFile, project, ...request }: Clust
     now: Date.now(),
   });
 }
+
+/** Says whether a new context is the current one; if not, by which command it becomes that. */
+export function describeCurrent(context: string, current: string | undefined): string {
+  return current === context
+    ? "it is the current context"
+    : `the current context stays “${current}”: kcore config use-context ${context}`;
+}

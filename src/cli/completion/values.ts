@@ -37,9 +37,10 @@ const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
     /^-s |^--controller |^--join-controller /,
     async () => (await contexts()).flatMap((one) => one.endpoints.map(plain)),
   ],
-  [/^--on |^orchestrate target$| target$/, targets],
+  [/^--on |^--limit target|^orchestrate target$| target$/, targets],
   [/^orchestrate name$/, orchestrations],
   [/^state (show name|apply names)$/, states],
+  [/^drift names$/, async () => [...orchestrations(), ...(await states())]],
   [/^runs .* (id|a|b)$/, runIds],
   [/^orchestrate show name$/, orchestrations],
   [/^modules name$/, modules],
@@ -49,7 +50,7 @@ const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
   [/^secrets show path$/, ({ operands }) => pathsIn(operands, isEncrypted)],
   [/^secrets set path$/, ({ operands }) => pathsIn(operands, () => true)],
   [/^secrets recipients remove name$/, recipientNames],
-  [/ (file|dir|path|certs-dir)$/, "files"],
+  [/ (file|dir|paths?|certs-dir)$/, "files"],
 ];
 
 /** The values that fit a place of {@link sources}; none if a file that they come from cannot be read. */

@@ -7,6 +7,7 @@ import {
   type CertificateFlags,
   type SelectorFlags,
 } from "./listings.ts";
+import { recordListing, vmListing } from "./record-listings.ts";
 import { findNode } from "../node/find-node.ts";
 import { type Listing, showListing } from "./show-listing.ts";
 import { showReplicationStatus } from "./replication-status.ts";
@@ -38,15 +39,14 @@ Examples:
   kcore -s 192.0.2.11 -s 192.0.2.12 get nodes     the second is asked when the first cannot be reached
   kcore get controllers
   kcore get conflicts
+  kcore get vms --dc DC1                          recorded VMs, and their nodes
   kcore get certificates --expiring-within-days 30
   kcore get replication-status --require-healthy  exits 1 unless all controllers are
 
 Names: a node's id, its host name, or the beginning of its id (four characters at least).`,
     );
-  addListOptions(get.command("nodes [node...]"), "get nodes -l tier=ssd -o wide")
+  addSelection(addListOptions(get.command("nodes [node...]"), "get nodes -l tier=ssd -o wide"), "nodes")
     .description("List nodes: all of them, or those named")
-    .option("-l, --selector <labels>", "only nodes with these labels: k=v, k!=v, k, !k (commas, repeatable)", collect)
-    .option("--dc <name>", "only nodes of this datacenter (repeatable)", collect)
     .action((words: readonly string[], flags: ListFlags & SelectorFlags) => list(nodeListing(words, flags), flags));
   addClusterResult(get.command("node <node>"), "get node n1 -o yaml")
     .description("One node; with -o json or yaml all that is known of it")
@@ -57,6 +57,15 @@ Names: a node's id, its host name, or the beginning of its id (four characters a
   addListOptions(get.command("conflicts"), "get conflicts -o json")
     .description("List concurrent edits of one thing, and node names used twice")
     .action((flags: ListFlags) => list(conflictListing, flags));
+  addSelection(addListOptions(get.command("vms [name...]"), "get vms --dc DC1 -l tier=web"), "VMs")
+    .description("List recorded VMs with their nodes: all, or those named. kcore runs none of them")
+    .action((names: readonly string[], flags: ListFlags & SelectorFlags) => list(vmListing(names, flags), flags));
+  for (const kind of ["Network", "Image"] as const) {
+    const words = `${kind.toLowerCase()}s`;
+    addListOptions(get.command(`${words} [name...]`), `get ${words} -o yaml`)
+      .description(`List recorded ${words} of VMs: all, or those named`)
+      .action((names: readonly string[], flags: ListFlags) => list(recordListing(kind, names), flags));
+  }
   addListOptions(get.command("certificates"), "get certificates --expiring-within-days 30")
     .description("List the certificates that were issued")
     .option("--node <node>", "only those of this node; also the id of a controller or operator")
@@ -83,6 +92,12 @@ function addListOptions(command: Command, example: string): Command {
   return addClusterResult(command, example).option("-w, --watch", "go on, and show what changes");
 }
 
+function addSelection(command: Command, what: string): Command {
+  return command
+    .option("-l, --selector <labels>", `only ${what} with these labels: k=v, k!=v, k, !k (commas, repeatable)`, collect)
+    .option("--dc <name>", `only ${what} of this datacenter (repeatable)`, collect);
+}
+
 function parseDays(text: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("a number of days");
@@ -97,7 +112,7 @@ async function list<Item extends object>(
 
 async function getNode(word: string, { output, ...flags }: ListFlags): Promise<void> {
   const cluster = await openCluster(flags);
-  if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], {}), { output });
+  if (output === "table" || output === "wide") return showListing(cluster, nodeListing([word], flags), { output });
   const node = await cluster.ask(async (client) =>
     client.call("getNode", {}, { id: (await findNode(client, word)).id }),
   );

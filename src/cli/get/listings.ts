@@ -1,20 +1,28 @@
 import type { ApiClient } from "#api/client.ts";
 import type { ControllerView } from "#api/controller-schemas.ts";
 import type { CertificateView, ConflictList, ConflictView, NodeView } from "#api/schemas.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
+import { revisionWords } from "#engine/orchestrate/node-revisions.ts";
+import type { FleetNode } from "#tui/ink/fleet/snapshot.ts";
 import { certificateColumns } from "#tui/columns/certificate-columns.ts";
 import { conflictColumns, conflictOfEdits, conflictOfName } from "#tui/columns/conflict-columns.ts";
 import { controllerColumns } from "#tui/columns/controller-columns.ts";
 import { nodeColumns } from "#tui/columns/node-columns.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
+import type { CommonFlags } from "../options.ts";
+import { fromProject } from "../project/project-cluster.ts";
 import type { Listing } from "./show-listing.ts";
 import { usageError } from "#errors/problem.ts";
 
-/** The named nodes, or all, as far as the flags select them; by name, then id. */
-export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
+/** The named nodes, or all, as far as the flags select them; by name, then id. In a project each has the revision that it got last. */
+export function nodeListing(words: readonly string[], flags: SelectorFlags & CommonFlags): Listing<FleetNode> {
   return {
     fetch: async (client) => {
+      const revisions = fromProject(flags.project, revisionWords);
       const named = words.length > 0 ? await findNodes(client, words) : (await client.call("listNodes", {})).nodes;
-      return filterNodes(named, flags).toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
+      return filterNodes(named, flags)
+        .map((node) => ({ ...node, ...omitUndefined({ revision: revisions?.get(node.id) }) }))
+        .toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
     },
     key: ({ id }) => id,
     columns: nodeColumns,

@@ -1,15 +1,13 @@
 import { Command } from "commander";
 import type { ApiClient } from "#api/client.ts";
-import type { NodeView, Taint } from "#api/schemas.ts";
-import { Problems } from "#engine/yaml/problems.ts";
-import { usageError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
+import type { NodeView } from "#api/schemas.ts";
 import type { UnlockFlags } from "../adhoc/unlock-nodes.ts";
 import { addProjectOption, addClusterOptions, type ClusterFlags } from "../options.ts";
 import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
 import { changeNodes, nodeTitle, findNodes } from "./find-node.ts";
 import { requireYes } from "../terminal/ask-operator.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
+import { readLabelChanges, readTaintChanges } from "./label-changes.ts";
 import { addNodeWork } from "./work-commands.ts";
 
 /** `kcore node …`. */
@@ -131,67 +129,4 @@ async function remove(words: readonly string[], { reason, yes = false, ...flags 
       "",
     ].join("\n"),
   );
-}
-
-const keyPattern = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/;
-
-/** `k=v` sets a label, `k-` takes it away. @throws KcoreError USAGE with every problem */
-export function readLabelChanges(words: readonly string[]): { set: Record<string, string>; remove: string[] } {
-  const set: [key: string, value: string][] = [];
-  const remove: string[] = [];
-  collectProblems(words, (word) => {
-    const equals = word.indexOf("=");
-    if (equals > 0) set.push([checkedKey(word.slice(0, equals), word), word.slice(equals + 1)]);
-    else if (word.endsWith("-")) remove.push(checkedKey(word.slice(0, -1), word));
-    else throw usageError(`“${word}” is no change of a label`, "key=value sets it, key- takes it away");
-  });
-  checkOnce([...set.map(([key]) => key), ...remove], words);
-  return { set: Object.fromEntries(set), remove };
-}
-
-const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"] as const;
-
-/** `k=v:Effect` and `k:Effect` set a taint, `k-` takes it away. @throws KcoreError USAGE with every problem */
-export function readTaintChanges(words: readonly string[]): { set: Taint[]; remove: string[] } {
-  const set: Taint[] = [];
-  const remove: string[] = [];
-  collectProblems(words, (word) => {
-    const colon = word.lastIndexOf(":");
-    if (colon < 0 && word.endsWith("-")) {
-      remove.push(checkedKey(word.slice(0, -1), word));
-      return;
-    }
-    const given = word.slice(colon + 1);
-    const effect = effects.find((known) => known === given);
-    if (colon < 0)
-      throw usageError(`“${word}” names no effect`, `key=value:${effects.join("|")} sets a taint, key- takes it away`);
-    if (!effect)
-      throw usageError(
-        `“${given}” is no effect of a taint`,
-        suggestHint(given, effects, `one of ${effects.join(", ")}`),
-      );
-    const [key = "", ...rest] = word.slice(0, colon).split("=");
-    set.push({ key: checkedKey(key, word), value: rest.join("="), effect });
-  });
-  checkOnce([...set.map(({ key }) => key), ...remove], words);
-  return { set, remove };
-}
-
-function collectProblems(words: readonly string[], read: (word: string) => void): void {
-  const problems = new Problems();
-  for (const word of words) problems.attempt(() => read(word));
-  problems.throwIfAny();
-}
-
-function checkedKey(key: string, word: string): string {
-  if (keyPattern.test(key)) return key;
-  throw usageError(
-    `“${key}” in “${word}” is no key`,
-    "letters, digits, “.”, “_”, “/” and “-”, beginning with a letter or digit",
-  );
-}
-
-function checkOnce(keys: readonly string[], words: readonly string[]): void {
-  const twice = keys.find((key, index) => keys.indexOf(key) !== index);
-  if (twice !== undefined) throw usageError(`“${words.join(" ")}” changes ${twice} twice`, "say it once");
 }

@@ -3,7 +3,7 @@ import { usageError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, addViewOptions, collect, type CommonFlags } from "../options.ts";
 import { readParams, readSets } from "../watch/params.ts";
 import { addRunOptions } from "../watch/run-options.ts";
-import { requestOf, type RunFlags } from "../watch/run-request.ts";
+import { partOf, requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 
@@ -27,7 +27,7 @@ export async function orchestrateCommand(words: readonly string[] = []): Promise
     .argument("[name]", "the orchestration: deploy_node, …")
     .argument("[target]", "the nodes, if the orchestration takes nodes: the same as --on");
   addViewOptions(addRunOptions(command, { full: true }))
-    .option("--set <name=value>", "a parameter (repeatable)", collect)
+    .option("--set <name=value>", "a parameter, or a variable of the roster for this run (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
     .option("-f, --filename <file>", "for update: the manifest of kind ClusterUpdate, or - for stdin", collect)
@@ -41,6 +41,8 @@ Examples:
   kcore orchestrate deploy_node --on 'role:worker and not dc:DC2' --dry-run
   kcore orchestrate deploy_node n1 --set memory=8G --grant S3Z8NB0K:9f2c51d07ab3e846
   kcore orchestrate deploy_node n1 --params @params.json --output json --yes
+  kcore orchestrate rollout --limit 'dc:DC2' --batch 25%
+  kcore orchestrate rollout --from web --dry-run
   kcore orchestrate update -f rollout.yaml --dry-run
   kcore orchestrate update -f rollout.yaml
   kcore orchestrate update -f rollout.yaml --rollback
@@ -82,9 +84,9 @@ async function orchestrate(
   process.exitCode = (await startRun(flags, request, viewFromFlags(flags))).exitCode;
 }
 
-/** Whether flags name nodes, parameters or `--skip-health`, none of which `update -f` takes. */
-function hasRunFlags({ on, set, params, skipHealth }: OrchestrateFlags): boolean {
-  return [on, set, params, skipHealth].some((given) => given !== undefined);
+/** Whether flags name nodes, parameters, a part, a batch or `--skip-health`, none of which `update -f` takes. */
+function hasRunFlags({ on, set, params, skipHealth, batch, ...flags }: OrchestrateFlags): boolean {
+  return [on, set, params, skipHealth, batch, partOf(flags)].some((given) => given !== undefined);
 }
 
 /** Refuses `-f`, `--bundle` and `--rollback` where they mean nothing. @throws KcoreError USAGE */
@@ -95,6 +97,9 @@ function refuseUpdateFlags(name: string, { filename, bundle, rollback }: Orchest
       ? [`-f, --bundle and --rollback belong to update, not to “${name}”`, "leave them out"]
       : filename === undefined
         ? ["no file with an update is named", "kcore orchestrate update -f rollout.yaml"]
-        : ["the manifest says which nodes, and how", "leave out target, --on, --set, --params and --skip-health"];
+        : [
+            "the manifest says which nodes, and how",
+            "leave out target, --on, --set, --params, --skip-health, --batch …",
+          ];
   throw usageError(message, hint);
 }

@@ -46,10 +46,18 @@ export async function driveRun(
       const given = await passphrase;
       const at = await state;
       if (Object.keys(at).length > 0) changeHeader(folder, at);
+      await checkRevision(header.request, project);
       const masked = given === undefined ? {} : { passphrase: maskInRecord(given) };
       return (await parts)({ stage, project, ...at, ...masked });
     },
   });
+}
+
+/** Refuses a revision that the request or the project does not allow. @throws KcoreError PROJECT_DIRTY, COMMIT_UNSIGNED */
+async function checkRevision(request: RunHeader["request"], project: string): Promise<void> {
+  const isAsked = request.requireClean === true || request.requireSigned === true;
+  if (!isAsked && !existsSync(join(project, "kcore.yaml"))) return;
+  await (await import("./require-revision.ts")).requireRevision(project, request);
 }
 
 /** The notifier of a run; undefined for dry runs, for `exec --lock`, and without notices in the project. */

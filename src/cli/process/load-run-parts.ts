@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { lookMemories } from "#engine/orchestrate/looks.ts";
 import { managedThings } from "#engine/orchestrate/managed.ts";
+import { keepRevision } from "#engine/orchestrate/node-revisions.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/run-types.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import type { PerformContext } from "#engine/run/conduct-run.ts";
@@ -31,10 +32,13 @@ interface RunInput {
 }
 
 /**
- * Loads the parts that carry out a run. Each node gets a runner, unless `openRunnerless` opens the sessions: then the
- * run keeps no record.
+ * Loads the parts that carry out a run. Each node gets a runner, unless `openRunnerless` opens the sessions. `hasRecord`: whether the
+ * run has a folder of its own; by default only a run with runners.
  */
-export async function loadParts(openRunnerless?: OpenSession): Promise<(input: RunInput) => Promise<RunResult>> {
+export async function loadParts(
+  openRunnerless?: OpenSession,
+  hasRecord = !openRunnerless,
+): Promise<(input: RunInput) => Promise<RunResult>> {
   const [{ executeRun }, { createTransport }, openSession, { readSecret }, { openerOf }, { findAction, actionNames }] =
     await Promise.all([
       import("#engine/orchestrate/execute-run.ts"),
@@ -78,7 +82,7 @@ export async function loadParts(openRunnerless?: OpenSession): Promise<(input: R
         project,
         since: header.request.factsSince ?? header.created - FACTS_AGE,
         skipUnknown: header.request.unknownFacts === "skip",
-        ...(!openRunnerless && {
+        ...(hasRecord && {
           decided: {
             file: join(runFolder(project, header.id).path, "fact-terms.json"),
             isResumed: io.earlier.some(({ type }) => type === "run.started"),
@@ -89,6 +93,7 @@ export async function loadParts(openRunnerless?: OpenSession): Promise<(input: R
       openFiles: openFileLimit(),
       now: Date.now,
       ...(!openRunnerless && { managed: managedThings(project), looks: lookMemories(project) }),
+      keepRevision: (...kept) => keepRevision(project, ...kept),
       ...input,
       ...io,
     };

@@ -16,10 +16,12 @@ export function looksLikeRun(words: readonly string[]): boolean {
 /** The command line of a run's process: Node with its flags, and run-main beside the program that runs now. */
 export function runMain(): readonly [string, ...string[]] {
   const own = process.argv[1] ?? "";
-  // A view's limit of old memory (bin/kcore) is too low for a run of a thousand connections; its limit of young memory
-  // is not.
-  const flags = process.execArgv.filter((flag) => !flag.startsWith("--max-old-space-size="));
-  return [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)];
+  return [...ownNode(), join(dirname(own), `run-main${extname(own)}`)];
+}
+
+/** Node with the flags of this process. A view's limit of old memory (bin/kcore) is too low for a thousand connections; its limit of young memory is not. */
+export function ownNode(): readonly [string, ...string[]] {
+  return [process.execPath, ...process.execArgv.filter((flag) => !flag.startsWith("--max-old-space-size="))];
 }
 
 /**

@@ -23,6 +23,7 @@ import { findProject } from "../project/find-project.ts";
 import { editRosterFile, entryWith, namedFile, onlyFile, ownRoster, rosterIfAny } from "./own-roster.ts";
 import { trustCommand } from "./trust-command.ts";
 import { importCommand } from "./import-command.ts";
+import { userDataCommand } from "./user-data-command.ts";
 import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags, FactFlags {
@@ -46,7 +47,7 @@ interface AddFlags extends CommonFlags {
   readonly file?: string;
 }
 
-/** `kcore roster list|check|add|adopt|trust|import`. */
+/** `kcore roster list|check|add|adopt|trust|import|user-data`. */
 export function rosterCommand(): Command {
   const roster = new Command("roster").description("The machines and how to reach them").addHelpText(
     "after",
@@ -56,6 +57,7 @@ Examples:
   kcore roster add n1 192.0.2.11 --role controller --disk S3Z8NB0K
   kcore roster trust n1                   show the host key, ask, pin it
   kcore roster trust n1 --replace         after a reinstall
+  kcore roster user-data n4 --iso n4.iso  a first boot by cloud-init, with a pinned host key
   kcore roster check`,
   );
   addFactOptions(addResultOption(addProjectOption(roster.command("list")), ["table", "wide", "json"]))
@@ -94,7 +96,7 @@ Examples:
       "\nExamples:\n  kcore roster adopt n2\n  kcore roster adopt n2 3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21",
     )
     .action(adopt);
-  return roster.addCommand(trustCommand()).addCommand(importCommand());
+  return roster.addCommand(trustCommand()).addCommand(importCommand()).addCommand(userDataCommand());
 }
 
 function parsePort(text: string): number {

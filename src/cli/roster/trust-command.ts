@@ -11,12 +11,12 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import type { PublicKey } from "#engine/transport/admit-key.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { LoginRefused } from "#engine/transport/host-problems.ts";
-import { readBytes } from "#engine/yaml/regular-file.ts";
 import { isConfirmed, passwordOf } from "../terminal/ask-operator.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { machineEndpoint } from "./find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { editRosterFile, onlyFile, ownRoster } from "./own-roster.ts";
+import { readPublicKeyFile } from "./public-key-file.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 
 interface TrustFlags extends CommonFlags {
@@ -132,31 +132,6 @@ async function isAccepted(
   return isConfirmed("  Is this the machine's key?", {
     message: "no operator is there to compare the host key's fingerprint",
     hint: "run it in a terminal, or give --host-key SHA256:…, or --yes on a network you trust",
-  });
-}
-
-/** The public key in a file as ssh-keygen(1) writes it. @throws KcoreError FILE_UNREADABLE, KEY_UNREADABLE */
-function readPublicKeyFile(file: string): PublicKey {
-  const text = readBytes(file, { maxBytes: 64 * 1024 }).toString("utf8");
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
-  const [line = ""] = lines;
-  const found = lines.length === 1 ? parseHostKey(line) : undefined;
-  if (found) {
-    const comment = line
-      .trim()
-      .split(/\s+/)
-      .slice(2)
-      .join(" ")
-      .replaceAll(/[^\x20-\x7e]/g, "");
-    return { type: found.type, key: found.key, ...(comment !== "" && { comment }) };
-  }
-  const isPrivate = text.includes("PRIVATE KEY");
-  throw new KcoreError({
-    code: "KEY_UNREADABLE",
-    message: isPrivate
-      ? `${file} holds a private key, which stays where it is`
-      : `${file} does not hold one public key: TYPE BASE64`,
-    hint: isPrivate ? `name its public half: ${file}.pub` : "ssh-keygen -y -f PRIVATE_KEY prints one",
   });
 }
 

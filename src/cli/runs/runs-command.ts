@@ -68,21 +68,36 @@ Examples:
       "Tell which steps are slow, which fail now and then, and what each node needs",
       "stats --since 30d",
       "stats --node n1 -o json",
+      "stats -o prometheus       gauges: the last run and the drift of each name",
     ),
     { limit: 100 },
   )
-    .addOption(result("table", "json"))
+    .addOption(result("table", "json", "prometheus"))
     .action(async (flags: StatsFlags) => (await import("./stats.ts")).showStats(flags));
   add(
     "show <id>",
     "Show a run on one screen: operator, changes, failures with their reasons, next commands",
     "show last",
     "show last --events",
+    "show last --node n2",
+    "show last --times",
     "show 20261121-061500-a1b2 --html run.html",
   )
     .addOption(result("text", "json"))
-    .option("--events", "print every event instead, as the run showed it; with -o json one event a line")
-    .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
+    .addOption(
+      new Option(
+        "--events",
+        "print every event instead, as the run showed it; with -o json one event a line",
+      ).conflicts(["html", "node", "times"]),
+    )
+    .addOption(
+      new Option(
+        "--html <file>",
+        "write the run's report for a browser instead: FILE.html, complete in itself",
+      ).conflicts(["node", "times"]),
+    )
+    .option("--node <name>", "show the steps of this node: result, time, changes, the end of the output")
+    .option("--times", "show the slowest steps, each with its share of the time; with --node those of this node")
     .action(async (id: string, flags: ShowRunFlags) => (await import("./show-run.ts")).showRun(id, flags));
   addViewOptions(
     add("attach <id>", "Watch a living run; the view may come and go", "attach last", "attach last --output plain"),

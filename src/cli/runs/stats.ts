@@ -9,15 +9,21 @@ import { findRuns, type RunFilter, type RunSummary } from "../records/run-summar
 import { printResult } from "../terminal/format-result.ts";
 
 export interface StatsFlags extends CommonFlags, RunFilter {
-  readonly output: "table" | "json";
+  readonly output: "table" | "json" | "prometheus";
 }
 
 /** The most rows of the tables of steps; `-o json` has all. */
 const maxRows = 10;
 
-/** `kcore runs stats`: prints the slowest and the flakiest steps of recorded runs, and the time that each node takes. */
+/** `kcore runs stats`: prints the slowest and the flakiest steps of recorded runs, and the time that each node takes; or gauges for Prometheus. */
 export async function showStats({ project, output, ...filter }: StatsFlags): Promise<void> {
-  const found = (await findRuns(findProject(project), filter)).filter(isCounted);
+  const repeatable = (await findRuns(findProject(project), filter)).filter(isRepeatable);
+  if (output === "prometheus") {
+    const { drawRunGauges } = await import("./run-gauges.ts");
+    return void process.stdout.write(await drawRunGauges(repeatable));
+  }
+  // A dry run takes other times.
+  const found = repeatable.filter(({ header }) => !header.request.dryRun);
   const stats = new RunStats();
   for (const { folder } of found) {
     stats.begin(folder.id);
@@ -30,9 +36,9 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
   printResult({ runs: found.length, ...result }, output, draw);
 }
 
-/** Whether a run counts: dry runs take other times, and an ad hoc command is not repeated. */
-function isCounted({ header: { request } }: RunSummary): boolean {
-  return !request.dryRun && (request.what.kind === "orchestration" || request.what.kind === "state");
+/** Whether a run counts: an ad hoc command is not repeated. */
+function isRepeatable({ header: { request } }: RunSummary): boolean {
+  return request.what.kind === "orchestration" || request.what.kind === "state";
 }
 
 /** Whether an event is about one of the nodes; every event is, without nodes. */

@@ -37,13 +37,14 @@ export interface Fleet {
 }
 
 /**
- * Reads the cluster for a view. `runsOf` finds the runs on a node by the node's name; absent outside a project.
- * @throws KcoreError when no controller answers
+ * Reads the cluster for a view. `runsOf` finds the runs on a node by the node's name, `revisions` the revisions that nodes got last, by id;
+ * both are absent outside a project. @throws KcoreError when no controller answers
  */
 export async function openFleet(
   cluster: Cluster,
   signal: AbortSignal,
   runsOf?: (node: string) => Promise<readonly FleetRun[]>,
+  revisions?: () => ReadonlyMap<string, string>,
 ): Promise<Fleet> {
   let answers = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
   const news = new ChangedParts<FleetPart>();
@@ -55,7 +56,8 @@ export async function openFleet(
 
   const current = (): FleetSnapshot => {
     const snapshot = snapshotOf(cluster.context, { ...answers, others });
-    const nodes = snapshot.nodes.map((node) => ({ ...node, trend: trends.of(node.id) }));
+    const known = revisions?.();
+    const nodes = snapshot.nodes.map((node) => ({ ...node, trend: trends.of(node.id), revision: known?.get(node.id) }));
     return { ...snapshot, nodes, ...(detail && { detail }) };
   };
   const readNode = async (client: ApiClient, id: string): Promise<FleetDetail> => {

@@ -53,12 +53,14 @@ async function printOnce(cluster: Cluster, output: "table" | "json"): Promise<vo
 async function watchFleet(cluster: Cluster, project: string | undefined): Promise<void> {
   const { openFleet } = await import("./follow-fleet.ts");
   const { runsOfNode } = await import("./runs-of-node.ts");
+  const { revisionWords } = await import("#engine/orchestrate/node-revisions.ts");
   const stop = new AbortController();
   // Without any controller there is nothing to show: the error comes before the view takes the terminal.
   const { snapshot, openNode, run } = await openFleet(
     cluster,
     stop.signal,
     project === undefined ? undefined : (node) => runsOfNode(project, node),
+    project === undefined ? undefined : () => revisionWords(project),
   );
   const { openFleetScreen } = await import("./open-fleet-screen.ts");
   const view = await openFleetScreen({ snapshot, openNode, leave: () => stop.abort() });

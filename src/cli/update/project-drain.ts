@@ -27,5 +27,5 @@ export function withProjectDrain<Manifest extends Spec>(manifest: Manifest, proj
 /** A hook as a manifest has it. Kubernetes' API is asked by the command that an operator would type. */
 function hookFor({ kind, state, params, command }: ProjectHook, to: "drain" | "undrain") {
   if (kind === "state") return { state, params };
-  return { command: kind === "command" ? command : `kcore node ${to} "$KCORE_NODE_ID"` };
+  return { command: kind === "command" ? command : `kcore node ${to} "$KCORE_NODE"` };
 }

@@ -62,5 +62,6 @@ export function readEarlierRuns(own: RunFolder, signal: AbortSignal, delay = del
 }
 
 function isAlike(one: RunHeader, other: RunHeader): boolean {
-  return isDeepStrictEqual(one.request.what, other.request.what) && one.request.dryRun === other.request.dryRun;
+  const kindOf = ({ what, dryRun, part }: RunHeader["request"]): unknown => [what, dryRun, part];
+  return isDeepStrictEqual(kindOf(one.request), kindOf(other.request));
 }

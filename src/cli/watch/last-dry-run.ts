@@ -32,8 +32,8 @@ export async function lastDryRun(folder: RunFolder): Promise<DryRunResult | unde
 }
 
 function isDryRunOf({ request }: RunHeader, own: RunHeader): boolean {
-  const { what, on, params } = own.request;
-  return request.dryRun && request.on === on && isDeepStrictEqual([request.what, request.params], [what, params]);
+  const kindOf = ({ what, params, part }: RunHeader["request"]): unknown => [what, params, part];
+  return request.dryRun && request.on === own.request.on && isDeepStrictEqual(kindOf(request), kindOf(own.request));
 }
 
 /** Counts the outcomes of a dry run; undefined unless it came to its end. */

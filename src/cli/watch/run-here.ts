@@ -12,11 +12,13 @@ import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
 import { reportUnwritable } from "#engine/run/unwritable.ts";
 import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
+import type { Dialogue } from "#engine/session/dialogue.ts";
 import { runnerlessSessions, type RunnerlessOptions } from "#engine/session/runnerless-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { findProject } from "../project/find-project.ts";
+import { gitState } from "../process/git-state.ts";
 import { loadParts } from "../process/load-run-parts.ts";
 import { whoAmI } from "../process/who.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
@@ -29,15 +31,20 @@ import { promptInTurn } from "./run-prompts.ts";
 const answerMs = 30 * 60_000;
 
 /**
- * Carries out `exec`, `ping`, `facts` or `unlock` in this process, without locks or runners on the nodes; one entry in the audit trail.
- * `collects`: the caller keeps all output, so the output is capped.
+ * Carries out `exec`, `ping`, `facts` or `unlock` in this process, without locks or runners on the nodes; or a dry run that leaves no
+ * record. One entry in the audit trail, unless the caller writes one (`isAudited` is false). `collects`: the caller keeps all output,
+ * so the output is capped. `dialogue` takes the place of the command of `exec`.
  * @throws KcoreError with every problem of the input, RUN_RECORD_UNWRITABLE before the first connection
  */
 export async function runHere(
   flags: RunFlags,
   given: RunRequest,
   onEvent: (event: RunEvent) => void,
-  { collects = false } = {},
+  {
+    collects = false,
+    isAudited = true,
+    dialogue,
+  }: { readonly collects?: boolean; readonly isAudited?: boolean; readonly dialogue?: Dialogue } = {},
 ): Promise<{ readonly exitCode: ExitCode; readonly model: RunModel }> {
   const project = findProject(flags.project);
   const request = flags.refreshFacts ? await refreshFacts(project, flags, given) : given;
@@ -60,9 +67,10 @@ export async function runHere(
     if (event.type === "run.started") {
       isSingleNode = event.nodes.length === 1;
       const { at, command, nodes } = event;
-      reportUnwritable(trailFolder(project), () =>
-        recordRuns(project, at, { type: "adhoc.started", who, command, nodes }),
-      );
+      if (isAudited)
+        reportUnwritable(trailFolder(project), () =>
+          recordRuns(project, at, { type: "adhoc.started", who, command, nodes }),
+        );
     }
     if (event.type === "node.facts") {
       const { node, facts, at } = event;
@@ -88,7 +96,9 @@ export async function runHere(
     patience: answerMs,
   });
   const prompt = promptInTurn((question, value) => questions.answer(question, value, who), interrupt);
-  const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isSingleNode) });
+  const isDryRun = request.what.kind === "orchestration" || request.what.kind === "state";
+  const runnerless = () =>
+    runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isSingleNode), dialogue });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
@@ -97,15 +107,16 @@ export async function runHere(
   // The reader of stdout may close it (`kcore exec … | head -1`).
   process.stdout.once("error", interrupt);
   try {
-    const perform = await loadParts(openSession);
-    const { exitCode } = await perform({ stage: { ...stage, stop: stop.signal, abort: abort.signal }, project });
+    const perform = await (isDryRun ? loadParts(undefined, false) : loadParts(runnerless()));
+    const at = isDryRun ? await gitState(project) : {};
+    const { exitCode } = await perform({ stage: { ...stage, stop: stop.signal, abort: abort.signal }, project, ...at });
     redactor.flush().forEach(passOn);
     return { exitCode, model: fold.model };
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
     process.stdout.off("error", interrupt);
     // An open stdin would keep the process alive after `exec`; after other commands a later question may still read it.
-    if (request.what.kind === "exec") process.stdin.destroy();
+    if (request.what.kind === "exec" && !dialogue) process.stdin.destroy();
   }
 }
 

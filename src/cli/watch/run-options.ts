@@ -3,23 +3,44 @@ import { addFactOptions, addProjectOption, caPassphrase, collect } from "../opti
 import { grantPattern } from "#engine/session/own-grants.ts";
 import { usageError } from "#errors/problem.ts";
 
+/** `--on`. */
+export function addTargetOption(command: Command): Command {
+  return command.option(
+    "--on <target>",
+    "nodes: names, globs, role:R, dc:D, label:k=v, group:G, fact:NAME=V, /regex/, and, or, not (repeatable)",
+    collect,
+  );
+}
+
 /** The options of a run over nodes; `full` adds the options of runs that may change something. */
 export function addRunOptions(command: Command, { full }: { readonly full: boolean }): Command {
-  addProjectOption(command)
-    .option(
-      "--on <target>",
-      "nodes: names, globs, role:R, dc:D, label:k=v, group:G, fact:NAME=V, /regex/, and, or, not (repeatable)",
-      collect,
-    )
+  addTargetOption(addProjectOption(command))
     .option("--refresh-facts", "re-gather the facts used in --on first")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(parseNodeCount));
   addFactOptions(command);
-  return full ? addPlanOptions(addChangeOptions(command)) : command;
+  return full ? addPartOptions(addPlanOptions(addChangeOptions(command))) : command;
+}
+
+/** The options that choose a part of a run's work. */
+function addPartOptions(command: Command): Command {
+  return command
+    .option("--only <name>", "only this step or stage (repeatable): STEP, STATE/STEP or the stage's id", collect)
+    .option("--from <name>", "only this step or stage and those behind it")
+    .option("--tags <tags>", "only steps and stages with one of these tags: a,b (repeatable)", collect)
+    .option("--limit <target>", "only these nodes of those that the run would take")
+    .option("--batch <n|share>", "so many nodes, 2 or 25%, then the next ones, in every stage", (text) =>
+      /^(?:[1-9]\d?|100)%$/.test(text) ? text : parseNodeCount(text),
+    );
 }
 
 function addPlanOptions(command: Command): Command {
   return command
+    .option("--require-clean", "refuse a project with files that differ from its commit")
+    .option(
+      "--require-signed",
+      "refuse a commit without a signature that this machine's git trusts; the files must equal it",
+    )
     .option("--fail-on-change", "with --dry-run: end with 4 where something would change or cannot be told")
     .addOption(
       new Option(
@@ -43,11 +64,15 @@ export function addChangeOptions(command: Command): Command {
     .option("--yes", "answer every confirmation with yes")
     .option("--detach", "leave as soon as the run has begun; kcore runs attach ID comes back")
     .option(...caPassphrase)
-    .option(
-      "--report <file>",
-      "write a report at the end: FILE.html for a browser, FILE.xml for a CI, FILE.md for a comment, FILE.json for --plan and programs (repeatable)",
-      collect,
-    );
+    .addOption(reportOption());
+}
+
+/** `--report`, of each command that can write its run as a file. */
+export function reportOption(): Option {
+  return new Option(
+    "--report <file>",
+    "write a report at the end: FILE.html for a browser, FILE.xml for a CI, FILE.md for a comment, FILE.json for --plan and programs (repeatable)",
+  ).argParser(collect);
 }
 
 function parseNodeCount(text: string): number {

@@ -20,6 +20,13 @@ export interface RunFlags extends CommonFlags, FactFlags {
   readonly report?: readonly string[];
   readonly failOnChange?: boolean;
   readonly plan?: string;
+  readonly requireClean?: boolean;
+  readonly requireSigned?: boolean;
+  readonly only?: readonly string[];
+  readonly from?: string;
+  readonly tags?: readonly string[];
+  readonly limit?: string;
+  readonly batch?: number | string;
 }
 
 /** The request that the flags describe. */
@@ -43,16 +50,30 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
     skipHealth,
     waitForLock: wait,
     yes,
-    command: ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" "),
+    command: typedCommand(),
     ...(on === undefined || on.length === 0
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
     ...(flags.feed === "nodes" && { feed: "nodes" }),
-    ...omitUndefined({ concurrency, context }),
+    ...(flags.requireClean && { requireClean: true }),
+    ...(flags.requireSigned && { requireSigned: true }),
+    ...omitUndefined({ concurrency, context, part: partOf(flags), batch: flags.batch }),
     ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
     ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
     ...more,
   };
+}
+
+/** The part of the run that the flags choose; undefined: all of it. */
+export function partOf({ only, from, tags, limit }: RunFlags): RunRequest["part"] {
+  const words = tags?.flatMap((list) => list.split(",")).filter((tag) => tag !== "");
+  const part = omitUndefined({ only, from, tags: words, limit });
+  return Object.keys(part).length === 0 ? undefined : part;
+}
+
+/** The command line of this process, to show and to repeat. */
+export function typedCommand(): string {
+  return ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" ");
 }
 
 /** Refuses a command without a target, which never means all nodes (S-25). @throws KcoreError USAGE */

@@ -35,7 +35,10 @@ export async function startRun(
     return startRun({ ...flags, refreshFacts: false }, await refreshFacts(project, flags, request), watch);
   }
   await prepareReports(report);
-  if (flags.plan !== undefined) await requirePlanned(flags.plan, flags, request);
+  if (flags.plan !== undefined) {
+    const params = await requirePlanned(flags.plan, flags, request);
+    return startRun(omitUndefined({ ...flags, plan: undefined }), { ...request, params }, watch);
+  }
   const passphrase = await givenPassphrase(flags.passphraseFile);
   const isLive = watch.output === "ink";
   const { folder, header } = await createRun({
@@ -81,10 +84,10 @@ async function differs(model: WatchResult["model"]): Promise<boolean> {
 }
 
 /**
- * Makes a dry run first, and lets the run begin only if the dry run equals the plan.
+ * Makes a dry run first, and lets the run begin only if the dry run equals the plan. Resolves with the parameters of the dry run.
  * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED, and the problems that stopped the dry run
  */
-async function requirePlanned(file: string, runFlags: RunFlags, request: RunRequest): Promise<void> {
+async function requirePlanned(file: string, runFlags: RunFlags, request: RunRequest): Promise<RunRequest["params"]> {
   const { readPlan, holdToPlan } = await import("./hold-to-plan.ts");
   const { digestRecord } = await import("../records/print-digest.ts");
   const { readRun } = await import("../records/known-run.ts");
@@ -93,7 +96,9 @@ async function requirePlanned(file: string, runFlags: RunFlags, request: RunRequ
   const plan = await readPlan(file, project);
   const command = `${request.command} --dry-run`;
   const { folder } = await startRun(flags, { ...request, dryRun: true, command }, { output: "quiet" });
-  holdToPlan(plan, await digestRecord(await readRun(project, folder.id)));
+  const run = await readRun(project, folder.id);
+  holdToPlan(plan, await digestRecord(run));
+  return run.header.request.params;
 }
 
 /** Whether to ask for grants after a run: not after a dry run, nor if the output is for a program. */

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { revisionWords } from "#engine/orchestrate/node-revisions.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -28,7 +29,7 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
     },
     report: async (id) => drawRun("html", await readRun(project, id)),
     // The cluster is opened for each request, as controllers may have been deployed since.
-    openFleet: async () => openFeed(await cluster()),
+    openFleet: async () => openFeed(await cluster(), project),
   };
 }
 
@@ -71,9 +72,9 @@ function listedRun({ folder, header, state, started, since, milliseconds, nodes,
   };
 }
 
-async function openFeed(cluster: Cluster): Promise<FleetFeed> {
+async function openFeed(cluster: Cluster, project: string): Promise<FleetFeed> {
   const stop = new AbortController();
-  const { run, ...fleet } = await openFleet(cluster, stop.signal);
+  const { run, ...fleet } = await openFleet(cluster, stop.signal, undefined, () => revisionWords(project));
   let { snapshot } = fleet;
   let link: FleetLink = { state: "live", endpoint: snapshot.asked };
   const calls: (() => void)[] = [];

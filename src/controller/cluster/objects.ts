@@ -4,11 +4,13 @@ import { Refused } from "./refused.ts";
 import { EncodedJson } from "./encoded-json.ts";
 import { asParsed, type ParsedRegister, type Records } from "./records.ts";
 import { keys, registerKindOf } from "./registers.ts";
+import { recordKinds } from "#api/record-schemas.ts";
+import type { Vms } from "./vms.ts";
 
 /** Applied manifests as replicated registers: `object/KIND/NAME`. */
 export type Objects = ReturnType<typeof manageObjects>;
 
-export function manageObjects(records: Records) {
+export function manageObjects(records: Records, vms: Pick<Vms, "put" | "refuseInUse">) {
   /** `id` is `KIND/NAME`. @throws Refused OBJECT_UNKNOWN, API_INVALID */
   const get = (id: string): ObjectView => {
     const present = records.get("object", objectKey(id));
@@ -26,10 +28,16 @@ export function manageObjects(records: Records) {
       }
     },
     get,
-    put: (id: string, value: Readonly<Record<string, unknown>>): Promise<WriteResult> =>
-      records.put([{ key: objectKey(id), value }]),
+    async put(id: string, value: Readonly<Record<string, unknown>>): Promise<WriteResult> {
+      const key = objectKey(id);
+      const { kind, name } = partsOf(key);
+      const checked = recordKinds.find((one) => one === kind);
+      return checked ? vms.put(checked, name, value) : records.put([{ key, value }]);
+    },
     async remove(id: string): Promise<WriteResult> {
-      get(id);
+      const { kind, name } = get(id);
+      const checked = recordKinds.find((one) => one === kind);
+      if (checked) vms.refuseInUse(checked, name);
       return records.put([{ key: objectKey(id), value: undefined }]);
     },
   };
@@ -43,6 +51,10 @@ function objectKey(id: string): string {
 }
 
 function view({ key, value, dot, at }: ParsedRegister<unknown>): ObjectView {
+  return { ...partsOf(key), value, dot, at };
+}
+
+function partsOf(key: string): { readonly kind: string; readonly name: string } {
   const [, kind = "", name = ""] = key.split("/");
-  return { kind, name, value, dot, at };
+  return { kind, name };
 }

@@ -25,12 +25,12 @@ export function seal(
   return encrypter.encrypt(value);
 }
 
-/** Decrypts with any of the identities; undefined if none fits or if the text was changed, which are not distinguished. */
+/** Decrypts with any of the identities, armored or not; undefined if none fits or if the text was changed, which are not distinguished. */
 export async function open(sealed: Uint8Array, identities: readonly string[]): Promise<Uint8Array | undefined> {
   const decrypter = new Decrypter();
   for (const identity of identities) decrypter.addIdentity(identity);
   try {
-    return await decrypter.decrypt(sealed);
+    return await decrypter.decrypt(withoutArmor(sealed));
   } catch {
     return undefined;
   }
@@ -49,11 +49,24 @@ export async function unlock(file: Uint8Array, passphrase: string): Promise<stri
   const decrypter = new Decrypter();
   decrypter.addPassphrase(passphrase);
   try {
-    const text = Buffer.from(file).toString("latin1");
-    return await decrypter.decrypt(text.startsWith("-----BEGIN") ? armor.decode(text) : file, "text");
+    return await decrypter.decrypt(withoutArmor(file), "text");
   } catch {
     return undefined;
   }
+}
+
+/** Whether a passphrase opens a file of {@link seal} or {@link lock}, `age` or `age -p`, armored or not. */
+export function isForPassphrase(file: Uint8Array): boolean {
+  try {
+    return Buffer.from(withoutArmor(file)).toString("latin1", 0, 100).includes("\n-> scrypt ");
+  } catch {
+    return false;
+  }
+}
+
+function withoutArmor(file: Uint8Array): Uint8Array {
+  const start = Buffer.from(file.subarray(0, 10)).toString("latin1");
+  return start === "-----BEGIN" ? armor.decode(Buffer.from(file).toString("latin1")) : file;
 }
 
 /** A new identity: X25519, or with `postQuantum` ML-KEM-768 with X25519. */

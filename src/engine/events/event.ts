@@ -23,6 +23,15 @@ export interface StageOutline {
   readonly open?: boolean;
 }
 
+/** The work that the operator left out of a run; `by`: the flags that did so. */
+export interface LeftOut {
+  readonly by: string;
+  readonly stages: readonly string[];
+  /** `STAGE: TITLE` of steps in the other stages. */
+  readonly steps: readonly string[];
+  readonly nodes: readonly string[];
+}
+
 /** A large content on its way to a node. */
 export interface Sending {
   readonly name: string;
@@ -75,6 +84,8 @@ export interface WorkEnd {
    */
   readonly reason?: string;
   readonly problem?: Problem;
+  /** Of a check that counts as in order (`ok`) because its severity is `warning`: why it does not hold. */
+  readonly warning?: Problem;
   /** The place of the step, or of the action's stage, in its file. */
   readonly position?: SourcePosition;
   /** Milliseconds, measured on the bastion. */
@@ -101,11 +112,13 @@ export type NodeOutcome = "done" | "failed" | "unreachable" | "interrupted" | "n
 /** A question whose first answer counts; every view that watches may show it. */
 export interface Question {
   readonly id: string;
-  readonly kind: "confirm" | "password" | "passphrase" | "grant";
+  readonly kind: "confirm" | "password" | "passphrase" | "grant" | "param";
   readonly text: string;
   readonly node?: string;
   /** Whether views must not show, and records not hold, the answer. */
   readonly secret: boolean;
+  /** The parameter that gets the answer, for the kind `param`. */
+  readonly param?: string;
 }
 
 /**
@@ -129,6 +142,8 @@ export type RunEventBody =
       readonly dcs?: Readonly<Record<string, readonly number[]>>;
       readonly stages: readonly StageOutline[];
       readonly dryRun: boolean;
+      /** Absent: the run does all its work. */
+      readonly leftOut?: LeftOut;
       readonly revision?: string;
       readonly dirty?: boolean;
       readonly who: string;

@@ -168,7 +168,7 @@ function markNotStarted(nodes: ReadonlyMap<string, NodeModel>, own: OwnCopies): 
 
 /** A resumed run keeps the results of its earlier part. */
 function beginRun(model: RunModel, event: EventOf<"run.started">, own: OwnCopies): RunModel {
-  const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
+  const { runId, title, command, who, dryRun, leftOut, revision, dirty = false, resumed = false } = event;
   const stages = event.stages.map((outline): StageModel => {
     const earlier = model.stages.find(({ id }) => id === outline.id);
     return { ...outline, state: earlier?.state === "ok" ? "ok" : "pending", actions: earlier?.actions ?? [] };
@@ -183,7 +183,7 @@ function beginRun(model: RunModel, event: EventOf<"run.started">, own: OwnCopies
   const { outcome: _, exitCode: __, revision: ___, stopping: ____, endedAt: _____, ...rest } = model;
   return {
     ...rest,
-    ...(revision === undefined ? {} : { revision }),
+    ...omitUndefined({ revision, leftOut }),
     runId,
     title,
     command,

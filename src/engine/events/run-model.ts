@@ -3,6 +3,7 @@ import type {
   ActionNames,
   Change,
   Changed,
+  LeftOut,
   NodeOutcome,
   Question,
   Save,
@@ -24,6 +25,7 @@ export interface RunModel {
   readonly dirty: boolean;
   readonly dryRun: boolean;
   readonly resumed: boolean;
+  readonly leftOut?: LeftOut;
   readonly state: "starting" | "running" | "stopping" | "finished";
   /** How the run was stopped, and the operator or signal that did it. */
   readonly stopping?: { readonly how: "stop" | "abort" | "kill"; readonly by: string };

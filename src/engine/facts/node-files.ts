@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
@@ -15,13 +15,17 @@ export interface KeptFacts {
   readonly facts: NodeFacts;
 }
 
-/** `facts`: the node's last reported facts. `managed`: the resources that runs manage on it. `looks`: see looks.ts in orchestrate. */
-type Kind = "facts" | "managed" | "looks";
+/**
+ * `facts`: the node's last reported facts. `managed`: the resources that runs manage on it. `looks` and `applied`: see looks.ts and
+ * node-revisions.ts in orchestrate.
+ */
+type Kind = "facts" | "managed" | "looks" | "applied";
 
 const contents: Readonly<Record<Kind, string>> = {
   facts: "the facts",
   managed: "the list of managed things",
   looks: "the looks",
+  applied: "the revision",
 };
 
 function fileOf(project: string, kind: Kind, node: string): string {
@@ -53,6 +57,20 @@ export function readNodeFile(project: string, kind: Kind, node: string): Readonl
     return kept?.["version"] === 1 && kept["node"] === node ? kept : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** The files of {@link keepNodeFile} of all nodes, as far as they can be read. */
+export function readNodeFiles(project: string, kind: Kind): readonly Readonly<Record<string, unknown>>[] {
+  try {
+    const names = readdirSync(join(project, ".kcore", kind)).map((file) => file.replace(/\.json$/, ""));
+    return names.flatMap((name) => {
+      const kept = readNodeFile(project, kind, decodeURIComponent(name));
+      return kept ? [kept] : [];
+    });
+  } catch {
+    // No file of this kind was kept yet.
+    return [];
   }
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AssertCheck } from "../step/fragments/check-fields.ts";
+import { tcpFunction } from "../step/fragments/ports.ts";
 import { checksOf } from "../step/fragments/checks.ts";
 import { sh, shLines } from "../step/sh.ts";
 
@@ -29,6 +30,7 @@ export const factAssert = defineModule({
       want: Object.fromEntries([...checks.keys()].map((name) => [name, "ok"])),
       // Each check has its own subshell, so none can end or disturb another.
       probe: sh`problem() { fact "$check" "$1"; exit 3; }
+${that.some(({ tcp }) => tcp !== undefined) ? tcpFunction : sh``}
 bad=
 ${shLines(
   [...checks.values()].map(

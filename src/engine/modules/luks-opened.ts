@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineModule } from "../step/define.ts";
+import { defineModule, type Step } from "../step/define.ts";
 import {
   carrierFields,
   deviceFrom,
@@ -56,6 +56,10 @@ const args = z
       .describe(
         "For tpm2: the registers of which each must be as it is now (systemd-cryptenroll(1)); default [7], Secure Boot's.",
       ),
+    state: z
+      .enum(["opened", "closed"])
+      .default("opened")
+      .describe("closed: neither open nor in crypttab; key and contents stay. The device may be gone."),
   })
   .refine(({ unlock, pcrs }) => unlock === "tpm2" || pcrs === undefined, "pcrs belong to unlock: tpm2")
   .refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
@@ -93,12 +97,13 @@ export const luksOpened = defineModule({
     "TPM_MISSING",
     "VOLUME_NOT_FOUND",
   ],
-  step: ({ discard, unlock, pcrs = [7], ...given }, context) => {
+  step: ({ discard, unlock, pcrs = [7], state, ...given }, context) => {
     const device = deviceFrom(given) as DeviceOf;
     const guid = deviceGuid(context, device);
     const uuid = luksUuid(guid);
     const mapping = mappingName(uuid);
     const name = deviceName(device);
+    if (state === "closed") return closedStep(mapping, name);
     const keyFile = keyFileOf(uuid);
     const crypttab = "/etc/crypttab";
     const mark = tpmMarkOf(uuid);
@@ -191,3 +196,30 @@ ${isTpm ? dropKeyFile(keyFile) : unbindTpm(keyFile, mark)}`,
     };
   },
 });
+
+/** The container's UUID alone names it: a wiped disk has neither partition nor container. */
+function closedStep(mapping: string, name: string): Step {
+  const crypttab = "/etc/crypttab";
+  const resources = [
+    { is: "disk", name },
+    { is: "path", path: crypttab },
+  ] as const;
+  return {
+    effects: { writes: resources, reads: resources },
+    want: { opened: "no", crypttab: "absent" },
+    probe: sh`opened=no
+[ ! -e ${`/dev/mapper/${mapping}`} ] || opened=yes
+${readFstab(crypttab, { source: mapping })}
+fact opened "$opened"
+fact crypttab "$fstab"`,
+    guard: sh`${readFstab(crypttab, { source: mapping })}
+[ "$fstab" = absent ] || not_nixos ${crypttab}`,
+    apply: sh`[ ! -e ${`/dev/mapper/${mapping}`} ] || cryptsetup close ${mapping} || exit 1
+${readFstab(crypttab, { source: mapping })}
+if [ "$fstab" != absent ]; then
+  ${writeFstab(crypttab, { source: mapping }, "")}
+  if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
+fi`,
+    timeout: 60,
+  };
+}

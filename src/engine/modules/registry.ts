@@ -15,6 +15,7 @@ export const registry: ReadonlyMap<string, () => Promise<ModuleDefinition>> = ne
   ["container.image", async () => (await import("./container-image.ts")).containerImage],
   ["cron.managed", async () => (await import("./cron-managed.ts")).cronManaged],
   ["directory.managed", async () => (await import("./directory-managed.ts")).directoryManaged],
+  ["directory.synced", async () => (await import("./directory-synced.ts")).directorySynced],
   ["disk.cleared", async () => (await import("./disk-cleared.ts")).diskCleared],
   ["disk.health", async () => (await import("./disk-health.ts")).diskHealth],
   ["disk.partitioned", async () => (await import("./disk-partitioned.ts")).diskPartitioned],

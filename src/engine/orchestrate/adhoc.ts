@@ -7,10 +7,11 @@ import { sh } from "#engine/step/sh.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { applyTask } from "./bind-apply.ts";
 import type { Catalogue } from "./bind-context.ts";
+import type { NodeLimit } from "./node-limit.ts";
 import { titleOf, type RunRequest } from "./run-types.ts";
 import { UsedNames } from "./used-names.ts";
 import { givenByUser } from "./given-params.ts";
-import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";
+import { shareOf, type PlannedStage, type RunPlan, type StageTask } from "./plan.ts";
 
 type AdHocWork = Exclude<RunRequest["what"], { kind: "orchestration" }>;
 
@@ -23,6 +24,7 @@ interface AdHocInput {
   readonly request: RunRequest;
   readonly roster: Roster;
   readonly catalogue: Catalogue;
+  readonly limit: NodeLimit | undefined;
 }
 
 /** The plan of a run without an orchestration: `state apply`, `exec`, `ping`, `facts`, or a look at locks. @throws KcoreError */
@@ -35,7 +37,8 @@ export async function planAdHoc(what: AdHocWork, input: AdHocInput): Promise<Run
       hint: "--on n1, --on 'role:worker', or --on '*' for all",
       detail: `the roster's nodes: ${[...roster.nodes.keys()].join(", ") || "none yet"}`,
     });
-  const nodes = matchTargets(request.on, roster).map(({ name }) => name);
+  const matched = matchTargets(request.on, roster).map(({ name }) => name);
+  const nodes = input.limit?.within(matched) ?? matched;
   const stages = what.kind === "state" ? stagesOf(what.names, nodes, input) : [stage(what.kind, nodes, taskOf(what))];
   return Promise.resolve({ title: titleOf(what), roster, nodes, stages, warnings: [] });
 }
@@ -56,6 +59,8 @@ function execStep(argv: readonly string[], shell: boolean): UnresolvedStep {
   return {
     ...named,
     needs: { facts: false, steps: [] },
+    tags: [],
+    require: [],
     watches: [],
     answers: [],
     render: () => ({
@@ -82,16 +87,15 @@ function stagesOf(
 ): readonly PlannedStage[] {
   const context = { catalogue, usedNames: new UsedNames() };
   const given = givenByUser(request.params);
-  const declared = names.map((name) => ({ name, params: new Set(catalogue.stateParams(name)) }));
+  const declared = names.map((name) => ({ name, params: new Set(catalogue.stateParams(name).keys()) }));
   refuseUnknown([...given.keys()], declared);
-  return declared.map(({ name, params }, index) => {
+  const { batch } = request;
+  const pace = batch === undefined ? {} : { batch: Math.max(1, shareOf(batch, nodes.length)) };
+  return declared.map(({ name, params }, order) => {
     const own = new Map([...given].filter(([key]) => params.has(key)));
-    const id = names.indexOf(name) === index ? name : `${name}@${index + 1}`;
-    return stage(
-      id,
-      nodes,
-      applyTask(id, context, () => [{ state: name, given: own }]),
-    );
+    const id = names.indexOf(name) === order ? name : `${name}@${order + 1}`;
+    const task = applyTask(id, context, () => [{ state: name, given: own }]);
+    return { ...stage(id, nodes, task), source: { id: name, order, tags: [] }, pace };
   });
 }
 
@@ -116,5 +120,6 @@ function refuseUnknown(
 }
 
 function stage(id: string, nodes: readonly string[], task: StageTask): PlannedStage {
-  return { id, register: id, title: id, nodes, pace: {}, dependencies: new Set(), task, onFailure: [] };
+  const source = { id, order: 0, tags: [] };
+  return { id, source, register: id, title: id, nodes, pace: {}, dependencies: new Set(), task, onFailure: [] };
 }

@@ -29,7 +29,10 @@ export function bindApply(
   const declared = new Map(
     states
       .filter(({ each }) => each === undefined)
-      .map(({ name, at }) => [name, problems.attempt((): ParamNames => new Set(catalogue.stateParams(name, at)))]),
+      .map(({ name, at }) => [
+        name,
+        problems.attempt((): ParamNames => new Set(catalogue.stateParams(name, at).keys())),
+      ]),
   );
   if ([...declared.values()].includes(undefined)) return undefined;
   const isOpen = states.some(({ each }) => each !== undefined);
@@ -55,7 +58,7 @@ function nameFor({ name, each }: AppliedState, scope: Scope): string {
 function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, context: BindContext): ParamNames {
   const { catalogue, roster } = context;
   try {
-    return new Set(catalogue.stateParams(name, at));
+    return new Set(catalogue.stateParams(name, at).keys());
   } catch (error) {
     if (!(error instanceof KcoreError) || node === undefined) throw error;
     const place = roster.positions.get(node.name);

@@ -1,6 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { bindParams, givenFromNode, type SecretReader } from "#engine/params/bind-params.ts";
+import type { ParamDeclarations } from "#engine/params/declare-params.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
@@ -9,12 +10,13 @@ import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Action } from "./action.ts";
 import { resolveTargets } from "./given-params.ts";
 import type { Inclusion } from "./inclusion.ts";
+import type { NodeLimit } from "./node-limit.ts";
 import type { UsedNames } from "./used-names.ts";
 
 /** The states and actions that stages may name. */
 export interface Catalogue {
   /** @throws KcoreError STATE_NOT_FOUND, and with every problem of the state's file */
-  stateParams(name: string, at?: SourcePosition): Iterable<string>;
+  stateParams(name: string, at?: SourcePosition): ParamDeclarations;
   /** The steps of some states for one node. @throws KcoreError with every problem */
   expand(
     use: Required<Pick<ExpandOptions, "apply" | "node" | "usedIds" | "registered">>,
@@ -34,6 +36,9 @@ export interface BindContext {
   readonly conditions: readonly { readonly node: SourceNode; readonly scope: Scope }[];
   readonly catalogue: Catalogue;
   readonly skipHealth: boolean;
+  /** The operator's batch, which replaces that of every stage. */
+  readonly batch?: number | string | undefined;
+  readonly limit?: NodeLimit | undefined;
   readonly problems: Problems;
   readonly usedNames: UsedNames;
 }

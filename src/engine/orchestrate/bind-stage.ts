@@ -10,7 +10,7 @@ import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Pace, PlannedStage, StageScope } from "./plan.ts";
-import { shareOf } from "./plan.ts";
+import { ALL_NODES, shareOf } from "./plan.ts";
 import { dependenciesOf, othersOf } from "./check-references.ts";
 import { bindApply } from "./bind-apply.ts";
 import { bindRun } from "./bind-run.ts";
@@ -35,9 +35,9 @@ export const paceKeys = {
   ]),
 };
 
-/** The pace of a stage or wave; shares are of `total` nodes. @throws KcoreError */
-export function paceOf(node: SourceMap, scope: Scope, total: number): Pace {
-  const batch = readKey(node, "batch", paceKeys.batch, scope);
+/** The pace of a stage or wave; shares are of `total` nodes. `given`: the operator's batch, which counts more. @throws KcoreError */
+export function paceOf(node: SourceMap, scope: Scope, total: number, given?: number | string): Pace {
+  const batch = given ?? readKey(node, "batch", paceKeys.batch, scope);
   const concurrency = readKey(node, "concurrency", paceKeys.concurrency, scope);
   const maxFailures = readKey(node, "maxFailures", paceKeys.maxFailures, scope);
   const maxUnavailable = readKey(node, "maxUnavailable", paceKeys.maxUnavailable, scope);
@@ -100,6 +100,8 @@ export function itemsIn(list: SourceNode, scope: Scope): readonly unknown[] {
 export interface StageInstance {
   readonly id: string;
   readonly title: string;
+  /** See `StageName`. */
+  readonly order: number;
   readonly nodes?: readonly string[];
   readonly pace: Pace;
 }
@@ -107,14 +109,15 @@ export interface StageInstance {
 /** Binds a stage to its nodes and values; undefined, with its problems added, if the stage has no valid task. */
 export async function bindStage(
   source: StageSource,
-  instance: StageInstance,
+  { order, ...instance }: StageInstance,
   context: BindContext,
 ): Promise<PlannedStage | undefined> {
   const { problems, scope } = context;
   const { work, when, at } = source;
   const dependencies = problems.attempt(() => dependenciesOf(source)) ?? new Set<string>();
-  const others =
-    (instance.nodes && problems.attempt(() => othersOf(source, context.roster.nodes))) ?? new Map<string, never>();
+  // A stage without nodes sees the values of all nodes by their names anyway.
+  const named = instance.nodes ? context.roster.nodes : new Map<string, never>();
+  const others = problems.attempt(() => othersOf(source, named)) ?? new Map<string, never>();
   const scopeOf = (late: StageScope, outer = scope): Scope => scopeWith(outer, withOthers(late, others));
   const task =
     work.kind === "apply" ? bindApply(work, instance.id, context, scopeOf) : await bindRun(work, context, scopeOf);
@@ -125,10 +128,12 @@ export async function bindStage(
   const skip = work.kind === "run" && work.action === HEALTH_ACTION && context.skipHealth ? "--skip-health" : undefined;
   return {
     ...instance,
+    source: { id: source.id, order, tags: source.tags },
     register: source.register,
     at,
     ...omitUndefined({ timeout, skip }),
     ...(source.reconnect && { reconnect: true }),
+    ...(work.kind === "run" && work.check && { check: work.check }),
     dependencies,
     ...(others.size > 0 && { others }),
     ...(conditions.length > 0 && {
@@ -143,20 +148,22 @@ export async function bindStage(
 
 async function bindOnFailure(
   { onFailure }: StageSource,
-  { id, nodes }: StageInstance,
+  { id, nodes }: Pick<StageInstance, "id" | "nodes">,
   outer: BindContext,
 ): Promise<readonly PlannedStage[]> {
   const bound: PlannedStage[] = [];
   const { problems } = outer;
   for (const source of onFailure)
     for (const [itemId, title, context] of problems.attempt(() => stageItems(source, outer)) ?? []) {
-      const own = source.on && attemptKnown(() => nodesOf(source.on as SourceNode, context), problems);
-      const concerned = own ?? nodes;
+      const matched = source.on && attemptKnown(() => nodesOf(source.on as SourceNode, context), problems);
+      const concerned = (matched && outer.limit?.within(matched)) ?? matched ?? nodes;
+      if (concerned?.length === 0) continue;
       const stage = await bindStage(
         source,
         {
           id: instanceId(itemId, id),
           title,
+          order: -1,
           ...omitUndefined({ nodes: concerned }),
           pace: concerned
             ? (attemptKnown(() => paceOf(source.node, context.scope, concerned.length), problems) ?? {})
@@ -180,7 +187,9 @@ function withOthers(late: StageScope, others: NonNullable<PlannedStage["others"]
   const stages = { ...late.stages };
   for (const [name, nodes] of others) {
     const own = stages[name];
-    const given = [...nodes].filter(Boolean).map((node) => [node, late.valueOn?.(name, node)] as const);
+    const named = [...nodes].filter((node) => node !== "" && node !== ALL_NODES);
+    const given: [string, unknown][] = named.map((node) => [node, late.valueOn?.(name, node)]);
+    if (nodes.has(ALL_NODES)) given.push([ALL_NODES, late.valuesOf?.(name)]);
     if (!(own instanceof Unknown)) stages[name] = { ...Object.fromEntries(given), ...(own as object) };
     else if (!nodes.has("")) stages[name] = Object.fromEntries(given);
     else stages[name] = new Unknown(own.after, own.needs, own.members && withNames(own.members, nodes));

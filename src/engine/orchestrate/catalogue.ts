@@ -47,7 +47,7 @@ export function openCatalogue(
       const { state, problems } = states.readPartly(name, at);
       // `expand` reports the file's other problems together with those of its steps.
       if (state === undefined) throw new KcoreError(problems);
-      return state.params.keys();
+      return state.params;
     },
     expand: async ({ apply, node, usedIds, registered }) => {
       const before = [...usedIds];

@@ -4,6 +4,7 @@ import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import type { Inclusion } from "./inclusion.ts";
+import { ALL_NODES } from "./plan.ts";
 import type { StageSource } from "./stage-source.ts";
 
 /** The values of a stage that may use outputs of earlier stages. */
@@ -28,7 +29,8 @@ export function othersOf(
     for (const [root, name, key] of referencesOf(node).paths) {
       if (root !== "stages" || name === undefined) continue;
       const used = others.get(name) ?? new Set();
-      others.set(name, used.add(key !== undefined && nodes.has(key) ? key : ""));
+      const isOther = key !== undefined && (key === ALL_NODES || nodes.has(key));
+      others.set(name, used.add(isOther ? key : ""));
     }
   return new Map([...others].filter(([, used]) => used.size > 1 || !used.has("")));
 }

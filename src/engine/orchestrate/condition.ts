@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import type { LiveRun } from "./live-run.ts";
-import type { PlannedStage } from "./plan.ts";
+import { ALL_NODES, type PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
@@ -41,7 +41,7 @@ function missingFor(run: LiveRun, stage: PlannedStage, node?: RunNode): Problem 
   if (run.request.dryRun || stage.task.kind !== "apply") return undefined;
   for (const name of stage.task.dependencies?.(run.scopeOf(node)) ?? stage.dependencies) {
     for (const other of stage.others?.get(name) ?? [""]) {
-      const value = run.outputs.get(name, other || node?.name);
+      const value = other === ALL_NODES ? run.outputs.valuesOf(name) : run.outputs.get(name, other || node?.name);
       if (value instanceof Unknown)
         return outputMissing(stage, value.after, other && `“${other}” has no such stage, or did not come through it`);
     }

@@ -18,7 +18,7 @@ import {
   type StageBlock,
 } from "./plan.ts";
 import { isDenied, runAction } from "./run-action.ts";
-import { runEnd } from "./run-end.ts";
+import { hasBegunOnFailure, runEnd } from "./run-end.ts";
 import type { RunNode } from "./run-node.ts";
 import { forEachLimited } from "./semaphore.ts";
 import { runStartedEvent } from "./started-event.ts";
@@ -28,6 +28,8 @@ export class Conductor {
   readonly #run: LiveRun;
   /** Set when no further stage may start, with the problem that is the cause. */
   #halt: { readonly problem?: Problem } | undefined;
+  /** The first failed check among the actions: no stage starts that is no check. */
+  #held: { readonly problem?: Problem } | undefined;
   /** Whether a stop or abort left stages undone. */
   #isIncomplete = false;
 
@@ -54,8 +56,10 @@ export class Conductor {
     deps.abort.addEventListener("abort", onAbort);
     try {
       const later = new Set(plan.onFailure?.flatMap(({ nodes = [] }) => nodes));
-      if (this.#hasBegunOnFailure()) this.#refuseForward();
+      if (hasBegunOnFailure(plan, deps.earlier)) this.#refuseForward();
       else await this.#runSections(sections, later);
+      this.#halt ??= this.#held;
+      this.#held = undefined;
       await this.#runOnFailure(later);
     } finally {
       deps.stop.removeEventListener("abort", onStop);
@@ -77,17 +81,11 @@ export class Conductor {
     const lastBlock = areClosing ? -1 : sections.findLastIndex(({ kind }) => kind === "block");
     for (const [index, section] of sections.entries()) {
       this.#isIncomplete ||= this.#run.isStopping;
+      if (section.kind === "block" || !section.stage.check) this.#halt ??= this.#held;
       if (!this.#mayGoOn()) return;
       if (section.kind === "barrier") await this.#runBarrier(section.stage, { isClosing: index > lastBlock });
       else await this.#runBlock(section, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
     }
-  }
-
-  /** Whether an earlier part of this resumed run began its `onFailure` stages: then only those stages continue. */
-  #hasBegunOnFailure(): boolean {
-    const { deps, plan } = this.#run;
-    const ids = new Set(plan.onFailure?.filter(({ nodes }) => nodes).map(({ id }) => id));
-    return ids.size > 0 && deps.earlier.some((event) => event.type === "stage.started" && ids.has(event.stage));
   }
 
   /** Refuses to go forward again: that would skip steps that `onFailure` took back, since the nodes' journals call them done. */
@@ -235,6 +233,7 @@ export class Conductor {
     if (outcome === "failed") {
       this.#run.tracker.leave(stage.id, "", isDenied(problem) ? "interrupted" : "failed", problem?.message);
       await this.#cleanUp(stage);
+      if (stage.check) return void (this.#held ??= problem ? { problem } : {});
       // The first failure stays the run's problem, and the other closing stages still run.
       if (isLost) return this.#warnOfCleanUp(problem);
       this.#halt = problem ? { problem } : {};
@@ -268,15 +267,17 @@ export class Conductor {
 
   /** Warns of things that earlier runs managed on the node and this run does not, and records the things of this run. */
   #compareManaged({ name, entry, applied }: RunNode, isWhole: boolean): void {
-    const { deps, request } = this.#run;
+    const { deps, request, plan } = this.#run;
     if (!deps.managed || applied.length === 0) return;
-    const { lost, after } = compareManaged(deps.managed.read(entry), { applied, run: deps.runId, isWhole });
+    const done = { applied, run: deps.runId, isWhole: isWhole && plan.leftOut === undefined };
+    const { lost, after } = compareManaged(deps.managed.read(entry), done);
     if (lost !== undefined) deps.emit({ type: "warning", node: name, text: lost });
     if (!request.dryRun) deps.managed.keep(entry, after);
   }
 
   async #endNode(node: RunNode, end: NodeEnd): Promise<void> {
     if (node.isAlive) this.#compareManaged(node, end.outcome === "done");
+    if (node.isAlive) this.#run.keepRevision(node, end.outcome);
     await this.#orWarn(node, "closing it", () => node.end(end));
   }
 

@@ -1,13 +1,18 @@
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
+import { foldersOf } from "#engine/project/folders.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
+import type { Roster } from "#engine/roster/roster.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { challengeOf } from "./action.ts";
+import type { Catalogue } from "./bind-context.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
+import { loadOrchestration } from "./load-orchestration.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./run-types.ts";
 import { preparePlan } from "./prepare.ts";
 import { projectHooks } from "./project-hooks.ts";
+import { settleParams } from "./settle-params.ts";
 
 /**
  * Executes a request from its input to its last event: reads roster, orchestration and states, checks all of them,
@@ -16,12 +21,25 @@ import { projectHooks } from "./project-hooks.ts";
  * @throws KcoreError with every problem of the input, before the first event and the first connection
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
-  const { trust, project, sources, facts } = deps;
-  const roster = { ...loadRoster(project, { ...omitUndefined({ trust, sources }) }), ...omitUndefined({ facts }) };
+  const { trust, project, sources, facts, ask } = deps;
+  const { what } = request;
+  const written = { ...loadRoster(project, { ...omitUndefined({ trust, sources }) }), ...omitUndefined({ facts }) };
   const run = runScope(deps);
-  const catalogue = openCatalogue(deps, { roster, run }, openOwnModules(deps).beside(registry));
-  const plan = await preparePlan({ request, deps, roster, catalogue, run });
-  return new Conductor(plan, request, deps).conduct();
+  const modules = openOwnModules(deps).beside(registry);
+  const open = (roster: Roster): Catalogue => openCatalogue(deps, { roster, run }, modules);
+  const first = open(written);
+  const orchestration =
+    what.kind === "orchestration" ? loadOrchestration(what.name, foldersOf("orchestrate", deps)) : undefined;
+  const declared =
+    what.kind === "state"
+      ? what.names.flatMap((name) => [...first.stateParams(name).values()])
+      : [...(orchestration?.params.values() ?? [])];
+  const settled = await settleParams(declared, { request, roster: written }, ask);
+  const { params, roster } = settled;
+  const catalogue = roster === written ? first : open(roster);
+  const input = { deps, roster, catalogue, run, ...omitUndefined({ orchestration }) };
+  const plan = await preparePlan({ request: { ...settled.request, params }, ...input });
+  return new Conductor(plan, settled.request, deps).conduct();
 }
 
 /** `run` in expressions. A resumed run keeps its challenge and its start time, so that it renders the same texts. */

@@ -3,6 +3,7 @@ import { type GivenParam, givenFromText } from "#engine/params/bind-params.ts";
 import type { ParamDeclaration, ParamDeclarations } from "#engine/params/declare-params.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
+import { Secret } from "#engine/step/secret.ts";
 import type { RunRequest } from "./run-types.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 
@@ -11,6 +12,7 @@ export function givenByUser(params: RunRequest["params"]): Map<string, GivenPara
   const given = new Map<string, GivenParam>();
   for (const [name, value] of Object.entries(params)) {
     if (typeof value === "string") given.set(name, { text: value });
+    else if (value instanceof Secret) given.set(name, { value });
     else for (const [key, node] of givenFromText(JSON.stringify({ [name]: value }))) given.set(key, node);
   }
   return given;

@@ -1,4 +1,4 @@
-import type { Outcome, RunEvent } from "#engine/events/event.ts";
+import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
@@ -12,6 +12,7 @@ import {
 } from "#engine/transport/host.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
+import { leavesOut } from "./node-revisions.ts";
 import type { RunDependencies, RunRequest } from "./run-types.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
@@ -77,6 +78,19 @@ export class LiveRun {
     return this.outputs.stageScope(node?.entry);
   }
 
+  /** Keeps the revision of a node that got the run's states, or a part of them. */
+  keepRevision({ name, entry: { id }, wasStarted, wasTouched }: RunNode, outcome: NodeOutcome): void {
+    const { deps, request } = this;
+    const { what, params, on, dryRun } = request;
+    const isWork = what.kind === "orchestration" || what.kind === "state";
+    const gotAny = outcome === "done" ? wasStarted : wasTouched;
+    if (!isWork || dryRun || !gotAny) return;
+    const { runId: run, revision, dirty } = deps;
+    const isWhole = outcome === "done" && !leavesOut(request);
+    const more = omitUndefined({ on, revision, dirty });
+    deps.keepRevision?.(name, { id, run, at: deps.now(), what, params, isWhole, ...more });
+  }
+
   /** Warns once that the bastion may open no further file. */
   warnOfFiles(consequence: string): void {
     if (this.#wasShort) return;
@@ -119,7 +133,8 @@ export class LiveRun {
         dryRun: request.dryRun,
         grants: grantsOf(name, request.grants),
         tables: deps.tables,
-        ...(deps.looks && { looks: deps.looks(entry) }),
+        // A look at a part must not count as a look at the whole.
+        ...(deps.looks && plan.leftOut === undefined && { looks: deps.looks(entry) }),
         emit,
         sudoPassword: (again) => this.secrets.sudoPassword(entry, again),
         recorded,

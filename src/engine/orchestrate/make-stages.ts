@@ -26,7 +26,7 @@ interface StagePlace {
 }
 
 /** The inputs from which the stages of a run are made. */
-interface StageInput extends Pick<BindContext, "roster" | "catalogue" | "skipHealth" | "problems"> {
+interface StageInput extends Pick<BindContext, "roster" | "catalogue" | "skipHealth" | "batch" | "limit" | "problems"> {
   readonly given: ReadonlyMap<string, GivenParam>;
   readonly run: Readonly<Record<string, unknown>>;
   /** The place of a target parameter's value, for problems. */
@@ -43,10 +43,15 @@ export async function makeStages(
   const scope: Scope = { nodes: roster.nodes, run };
   const owner = `the orchestration “${name}”`;
   const bound = await bindParams(declared, given, { owner, scope, readSecret: catalogue.readSecret });
-  const params = resolveTargets(declared, bound, roster, placeOf);
-  const nodes = target && params[target.name];
+  const resolved = resolveTargets(declared, bound, roster, placeOf);
+  const named = target && resolved[target.name];
+  const targets = typeof named === "string" ? named.split(",") : [];
+  const nodes = shared.limit?.within(targets) ?? targets;
+  // A target without a node is an error: where none is left, the stages lose their nodes instead.
+  const narrowed = nodes.length > 0 && target && { [target.name]: nodes.join(",") };
+  const params: unknown = Object.assign(Object.create(null), resolved, narrowed);
   const context = { ...shared, scope: { ...scope, params }, conditions: [], usedNames: new UsedNames() };
-  return new StageMaker(orchestration, context, typeof nodes === "string" ? nodes.split(",") : []).make();
+  return new StageMaker(orchestration, context, nodes).make();
 }
 
 /** Makes the stages of a run from the stages of the file, once for each wave: the target parameter then names the wave's nodes alone. */
@@ -146,13 +151,18 @@ class StageMaker {
     const placed = await this.#place(source, this.#narrowed(wave));
     if (placed === undefined) return;
     const { nodes } = placed;
-    const { problems } = placed.context;
+    const { problems, limit, batch } = placed.context;
+    if (nodes?.length === 0) return void limit?.stages.set(source.register, source.id);
     for (const [id, title, context] of problems.attempt(() => stageItems(source, placed.context)) ?? []) {
       const instance = this.#instance({ id, title }, wave, nodes, isRepeat);
       const pace =
         nodes &&
-        attemptKnown(() => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }), context.problems);
-      const stage = await bindStage(source, { ...instance, pace: pace ?? {} }, context);
+        attemptKnown(
+          () => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length, batch) }),
+          context.problems,
+        );
+      const order = this.#orchestration.stages.indexOf(source);
+      const stage = await bindStage(source, { ...instance, order, pace: pace ?? {} }, context);
       if (stage) this.#made.push(stage);
     }
   }
@@ -181,7 +191,7 @@ class StageMaker {
     { label }: Wave,
     nodes: readonly string[] | undefined,
     isRepeat: boolean,
-  ): Omit<StageInstance, "pace"> {
+  ): Omit<StageInstance, "pace" | "order"> {
     const count = (this.#count.get(id) ?? 0) + 1;
     this.#count.set(id, count);
     const where = [...(isRepeat ? ["again"] : []), ...(label === undefined ? [] : [label])].join(", ");
@@ -204,7 +214,9 @@ class StageMaker {
 /** A stage's context and nodes inside an outer context. @throws KcoreError with every problem; TARGET_EMPTY */
 async function placeIn({ within, on, order }: StageSource, outer: BindContext): Promise<StagePlace> {
   const context = await contextWithin(within, outer);
-  return { context, ...(on && { nodes: inOrder(nodesOf(on, context), order) }) };
+  if (!on) return { context };
+  const nodes = inOrder(nodesOf(on, context), order);
+  return { context, nodes: context.limit?.within(nodes) ?? nodes };
 }
 
 function inOrder(nodes: readonly string[], order: StageSource["order"]): readonly string[] {

@@ -2,6 +2,9 @@ import { keepNodeFile, readNodeFile } from "#engine/facts/node-files.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { ManagedRemnant } from "#engine/states/remnants.ts";
 
+/** The beginning of the warning of things that no step of a run manages any more. */
+export const noLongerManaged = "no longer managed: ";
+
 /** One application of states to a node. */
 interface Application {
   readonly stage: string;
@@ -44,7 +47,7 @@ export function managedThings(project: string): ManagedThings {
 
 /**
  * Compares the things that a run manages on a node with the things of the last run of the same states. `lost` names things that no
- * step manages any more; `after` is the new record. After a run that did not end well (`isWhole` is false), none is lost.
+ * step manages any more; `after` is the new record. After a run that did not end well or did a part of its work (`isWhole` is false), none is lost.
  */
 export function compareManaged(
   before: readonly Managed[],
@@ -71,7 +74,7 @@ export function compareManaged(
   const names = lost.map(({ what, run: maker, by }) => `${what} (made by run ${maker}; to remove it: ${by})`);
   const isLost = managedBy(lost);
   return {
-    ...(lost.length > 0 && { lost: `no longer managed: ${[...new Set(names)].join(", ")}` }),
+    ...(lost.length > 0 && { lost: `${noLongerManaged}${[...new Set(names)].join(", ")}` }),
     after: [
       ...others.map((one) => ({ ...one, things: one.things.filter((thing) => !isRemoved(thing) && !isLost(thing)) })),
       ...applied.map((one) => {

@@ -208,10 +208,11 @@ function keepResult(run: LiveRun, node: RunNode, group: readonly ReadyStage[], r
   for (const { stage, steps } of group) {
     keepOutputs(run, node, stage, steps, result);
     noteApplied(run, node, { stage, steps }, result);
-    if (isDone || (broken === undefined && result.finishedStages.has(stage.id))) {
+    // Behind a failed check further checks run, also those of later stages.
+    if (isDone || (result.finishedStages.has(stage.id) && (broken === undefined || steps.length > 0))) {
       run.tracker.leave(stage.id, node.name, "ok");
-    } else if (broken === undefined) {
-      broken = stage;
+    } else if (broken === undefined || result.failedStages?.has(stage.id) === true) {
+      broken ??= stage;
       run.tracker.leave(stage.id, node.name, isInterrupted(result) ? "interrupted" : "failed");
     }
   }

@@ -24,7 +24,8 @@ export class StageOutputs {
   /** The scope of a stage's late expressions, for this node or without a node. */
   stageScope(node?: NodeEntry): StageScope {
     const valueOn: StageScope["valueOn"] = (name, other) => this.get(name, other);
-    return { ...(node && { node }), stages: this.scope(node?.name), untrusted: this.#untrusted, valueOn };
+    const valuesOf: StageScope["valuesOf"] = (name) => this.valuesOf(name);
+    return { ...(node && { node }), stages: this.scope(node?.name), untrusted: this.#untrusted, valueOn, valuesOf };
   }
 
   /** Declares the names of a stage's outputs on a node, if known, so that a path to any other name fails before the run. */
@@ -54,11 +55,12 @@ export class StageOutputs {
   scope(node?: string): Readonly<Record<string, unknown>> {
     const scope = Object.create(null) as Record<string, unknown>;
     for (const [name, { perNode }] of this.#names)
-      scope[name] = perNode && node === undefined ? this.#byNode(name) : this.get(name, node);
+      scope[name] = perNode && node === undefined ? this.valuesOf(name) : this.get(name, node);
     return scope;
   }
 
-  #byNode(name: string): unknown {
+  /** The values of a stage with nodes, by node name in the roster's order; an Unknown before the first. */
+  valuesOf(name: string): unknown {
     const values = this.#given.get(name);
     if (values === undefined) return unknownOf(name, this.#expected.get(name));
     const inOrder = this.#order.flatMap((node) => (values.has(node) ? [[node, values.get(node)]] : []));

@@ -1,7 +1,8 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import type { StageOutline } from "#engine/events/event.ts";
+import type { LeftOut, StageOutline } from "#engine/events/event.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
+import type { StageCheck } from "./stage-source.ts";
 import type { StepCache } from "./step-cache.ts";
 import type { Action } from "./action.ts";
 
@@ -26,6 +27,8 @@ export interface StageScope {
   readonly untrusted?: ReadonlySet<string>;
   /** The value that a stage gave on another node. */
   readonly valueOn?: (name: string, node: string) => unknown;
+  /** The values that a stage gave, by node name. */
+  readonly valuesOf?: (name: string) => unknown;
 }
 
 export type StageTask =
@@ -43,10 +46,21 @@ export type StageTask =
   /** No steps, only the connection and the node's facts or lock: `kcore ping`, `kcore facts`, `kcore node unlock`. */
   | { readonly kind: "look" };
 
+/** In `others`, and as `stages.NAME.nodes`: the values of all nodes. */
+export const ALL_NODES = "nodes";
+
+/** A stage as its file names it; `order`: its place among the stages, -1 for a stage of `onFailure`. */
+export interface StageName {
+  readonly id: string;
+  readonly order: number;
+  readonly tags: readonly string[];
+}
+
 /** One stage of a run, bound to its nodes and values; with waves there is one for each wave. */
 export interface PlannedStage {
   /** Unique in the run: the stage's id, from the second wave on with `@2`, `@3` … */
   readonly id: string;
+  readonly source: StageName;
   /** The name NAME of `stages.NAME`, the stage's outputs. */
   readonly register: string;
   readonly title: string;
@@ -58,11 +72,13 @@ export interface PlannedStage {
   readonly reconnect?: true;
   /** Seconds. */
   readonly timeout?: number;
+  /** The stage's action is a check. */
+  readonly check?: StageCheck;
   /** The reason for which the stage is left out. */
   readonly skip?: string;
   /** Registered names of earlier stages that `when` and the arguments use. */
   readonly dependencies: ReadonlySet<string>;
-  /** By name of `dependencies`, the nodes whose values the stage uses (`stages.NAME.NODE`); "" is the stage's own node. */
+  /** By name of `dependencies`, the nodes whose values the stage uses (`stages.NAME.NODE`), or ALL_NODES; "" is its own node. */
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
   /** @throws UnknownValue if it depends on a value that is not known yet; KcoreError if it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;
@@ -82,6 +98,7 @@ export interface RunPlan {
   readonly stages: readonly PlannedStage[];
   /** The stages that follow, once, a failure of the run. */
   readonly onFailure?: readonly PlannedStage[];
+  readonly leftOut?: LeftOut;
   /** Recorded before the first stage. */
   readonly warnings: readonly string[];
   /** The number of steps of each stage on each of its nodes, as far as known before the run. */

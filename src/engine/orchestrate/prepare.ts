@@ -12,18 +12,22 @@ import { planAdHoc } from "./adhoc.ts";
 import type { Catalogue } from "./bind-context.ts";
 import { titleOf, type RunDependencies, type RunRequest } from "./run-types.ts";
 import { StepCache } from "./step-cache.ts";
-import { loadOrchestration } from "./load-orchestration.ts";
+import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
 import { registeredNames, type PlannedStage, type RunPlan, type StageScope } from "./plan.ts";
 import { makeStages } from "./make-stages.ts";
+import { NodeLimit } from "./node-limit.ts";
+import { ChosenPart } from "./parts.ts";
 
 export interface PlanInput {
   readonly request: RunRequest;
   readonly deps: RunDependencies;
   readonly roster: Roster;
   readonly catalogue: Catalogue;
+  /** The orchestration of the request; absent: it is read here. */
+  readonly orchestration?: Orchestration;
   /** `run` in expressions; the same when the run is resumed. */
   readonly run: Readonly<Record<string, unknown>>;
 }
@@ -36,13 +40,20 @@ export interface PlanInput {
 export async function preparePlan(input: PlanInput): Promise<RunPlan> {
   const { what } = input.request;
   const problems = new Problems();
+  const { part } = input.request;
+  const limit = part?.limit === undefined ? undefined : new NodeLimit(part.limit, input.roster);
   // Problems of steps are reported together with stages that could not be bound.
-  const plan =
-    what.kind === "orchestration" ? await planOrchestration(what, input, problems) : await planAdHoc(what, input);
-  refuseAliases(plan, problems);
+  const whole =
+    what.kind === "orchestration"
+      ? await planOrchestration(what, { ...input, limit }, problems)
+      : await planAdHoc(what, { ...input, limit });
+  refuseAliases(whole, problems);
+  const chosen = part && new ChosenPart(part, whole, limit);
+  const { readSecret } = input.catalogue;
+  if (chosen) await renderAll(whole, (...made) => chosen.see(...made), problems, readSecret);
+  const plan = chosen?.narrow() ?? whole;
   const stepCache = new StepCache(input.request.concurrency ?? CONCURRENCY);
-  const planned = await renderAll(plan, stepCache, problems, input.catalogue.readSecret);
-  problems.throwIfAny();
+  const planned = await renderAll(plan, (...made) => stepCache.keep(...made), problems, readSecret);
   const overridden = what.kind === "orchestration" || what.kind === "state" ? overriddenFiles(input.deps) : [];
   const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
   return { ...plan, stepCache, planned, warnings: [...plan.warnings, ...warnings] };
@@ -50,14 +61,14 @@ export async function preparePlan(input: PlanInput): Promise<RunPlan> {
 
 async function planOrchestration(
   what: Extract<RunRequest["what"], { kind: "orchestration" }>,
-  input: PlanInput,
+  input: PlanInput & { readonly limit: NodeLimit | undefined },
   problems: Problems,
 ): Promise<RunPlan> {
-  const { request, deps, roster, catalogue, run } = input;
-  const { skipHealth } = request;
-  const orchestration = loadOrchestration(what.name, foldersOf("orchestrate", deps));
+  const { request, deps, roster, catalogue, run, limit } = input;
+  const { skipHealth, batch } = request;
+  const { orchestration = loadOrchestration(what.name, foldersOf("orchestrate", deps)) } = input;
   const given = givenToOrchestration(orchestration, request, roster);
-  const stageInput = { given, roster, catalogue, run, skipHealth, problems };
+  const stageInput = { given, roster, catalogue, run, skipHealth, batch, limit, problems };
   const { stages, onFailure } = await makeStages(orchestration, stageInput);
   const nodes = new Set([...stages, ...onFailure].flatMap((stage) => stage.nodes ?? []));
   return {
@@ -89,13 +100,16 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   }
 }
 
+type KeepSteps = (...made: readonly [PlannedStage, string, readonly UnresolvedStep[]]) => void;
+
 /**
- * Expands every stage for each of its nodes, with the outputs of stages still unknown; keeps problems and some steps.
+ * Expands every stage for each of its nodes, with the outputs of stages still unknown; gives the steps to `keep`.
  * @returns the number of steps of each stage
+ * @throws KcoreError with all problems
  */
 async function renderAll(
   { stages: first, onFailure = [], roster }: RunPlan,
-  stepCache: StepCache,
+  keep: KeepSteps,
   problems: Problems,
   read: SecretReader,
 ): Promise<NonNullable<RunPlan["planned"]>> {
@@ -110,11 +124,12 @@ async function renderAll(
     }
     for (const name of stage.nodes ?? [undefined]) {
       const made = await renderFor(name, stage, { roster, outputs, problems, read });
-      if (made !== "left-out" && made.steps && name !== undefined) stepCache.keep(stage, name, made.steps);
+      if (made !== "left-out" && made.steps && name !== undefined) keep(stage, name, made.steps);
       counts.add(made);
     }
     planned.set(stage, counts.outline());
   }
+  problems.throwIfAny();
   return planned;
 }
 

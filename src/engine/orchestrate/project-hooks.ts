@@ -24,7 +24,7 @@ const Hook = z
   .refine(({ state, command }) => count(state, command) === 1, "needs either state or command");
 
 /** `drain` in kcore.yaml: how work leaves a node and comes back. */
-const Drain = z
+export const Drain = z
   .strictObject({
     ...hookFields,
     kubernetes: Kubernetes.optional().describe("Instead: pods are evicted by Kubernetes' API, as their budgets allow."),

@@ -11,6 +11,7 @@ import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
+import type { RunRequest } from "./run-types.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
 /** Seconds for an action whose stage has no timeout. */
@@ -28,17 +29,34 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   const named = { stage: stage.id, action: action.name, ...omitUndefined({ item: node?.name }) };
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
-  const { outcome, reason, problem } = await performAction(run, stage, action, node);
+  const end = judgeCheck(stage, await performAction(run, stage, action, node), run.request);
+  const { outcome, reason, problem, warning } = end;
   node?.touch(outcome);
+  if (warning) run.deps.emit({ type: "warning", ...omitUndefined({ node: node?.name }), text: warning.message });
   run.deps.emit({
     type: "action.finished",
     ...named,
     // An operator's no ends the action without a failure.
     outcome: isDenied(problem) ? "interrupted" : outcome,
-    ...omitUndefined({ reason, problem, position: stage.at }),
+    ...omitUndefined({ reason, problem, warning, position: stage.at }),
     duration: run.deps.now() - started,
   });
   return { outcome, ...omitUndefined({ problem }) };
+}
+
+type JudgedEnd = ActionEnd & { readonly reason?: string; readonly warning?: Problem };
+
+/**
+ * The end of a check: it fails also where the action would change something, or cannot tell in a run that is no dry run. A warning
+ * counts as in order.
+ */
+function judgeCheck({ id, title, at, check }: PlannedStage, end: JudgedEnd, { dryRun }: RunRequest): JudgedEnd {
+  const isUntold = end.outcome === "unknown" && !dryRun;
+  if (check === undefined || !(isUntold || end.outcome === "failed" || end.outcome === "would-change")) return end;
+  const message = isUntold ? `${title}: it cannot be told` : `${title}: it is not as “${id}” would make it`;
+  const differs: Problem = { code: "ASSERTION_FAILED", message, ...omitUndefined({ at }) };
+  const problem = { ...(end.problem ?? differs), ...omitUndefined({ hint: check.remedy ?? end.problem?.hint }) };
+  return check.severity === "warning" ? { outcome: "ok", warning: problem } : { outcome: "failed", problem };
 }
 
 /** Whether the action ended because the operator answered no. */
@@ -46,12 +64,7 @@ export function isDenied(problem: Problem | undefined): boolean {
   return problem?.code === "CONFIRM_DENIED";
 }
 
-async function performAction(
-  run: LiveRun,
-  stage: PlannedStage,
-  action: Action,
-  node?: RunNode,
-): Promise<ActionEnd & { readonly reason?: string }> {
+async function performAction(run: LiveRun, stage: PlannedStage, action: Action, node?: RunNode): Promise<JudgedEnd> {
   const limit = new AbortController();
   const seconds = stage.timeout ?? DEFAULT_SECONDS;
   const timer = setTimeout(() => limit.abort(), seconds * 1000);
@@ -63,7 +76,8 @@ async function performAction(
       () => argsOf(run, stage, node),
     );
     const context = contextOf(run, stage, { signal, last }, node);
-    const result = await orStopped(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
+    const onlyLooks = run.request.dryRun || stage.check !== undefined;
+    const result = await orStopped(onlyLooks ? action.plan(args, context) : action.run(args, context), signal);
     return keepResult(run, stage, result, node);
   } catch (error) {
     if (error instanceof UnknownValue) return unknownResult(run, stage, error.unknown, node);
@@ -88,7 +102,7 @@ function keepResult(run: LiveRun, stage: PlannedStage, result: ActionResult | "u
   }
   run.outputs.set(stage.register, node?.name, result.outputs);
   if (!result.changed) return { outcome: "ok" };
-  return { outcome: run.request.dryRun ? "would-change" : "changed" };
+  return { outcome: run.request.dryRun || stage.check ? "would-change" : "changed" };
 }
 
 /** An action with an unknown argument: unknown in a dry run; otherwise failed, since the stage that gives the value did not run. */

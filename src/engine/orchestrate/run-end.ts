@@ -1,5 +1,6 @@
 import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
-import type { RunEventBody } from "#engine/events/event.ts";
+import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
+import type { RunPlan } from "./plan.ts";
 import { isDenied } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
 
@@ -36,4 +37,10 @@ function isHaltFailure({ halt, nodes }: EndedRun): boolean {
   return (
     halt !== undefined && !nodes.some(({ outcome, problem }) => outcome === "unreachable" && problem === halt.problem)
   );
+}
+
+/** Whether an earlier part of a resumed run began the plan's `onFailure` stages: then only those stages continue. */
+export function hasBegunOnFailure({ onFailure }: RunPlan, earlier: readonly RunEvent[]): boolean {
+  const ids = new Set(onFailure?.filter(({ nodes }) => nodes).map(({ id }) => id));
+  return ids.size > 0 && earlier.some((event) => event.type === "stage.started" && ids.has(event.stage));
 }

@@ -28,8 +28,16 @@ export interface RunRequest {
   /** `--set` values as typed by the user and `--params` values as JSON. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly dryRun: boolean;
+  /** Absent: the run does all its work. */
+  readonly part?: RunPart;
+  /** The number or share of nodes in a batch of each stage; absent: as the stages say. */
+  readonly batch?: number | string;
   readonly grants: readonly string[];
   readonly skipHealth: boolean;
+  /** Refuses a project with files that differ from its commit. */
+  readonly requireClean?: true;
+  /** Refuses a project that differs from its commit, or whose commit has no signature that git trusts. */
+  readonly requireSigned?: true;
   readonly waitForLock: boolean;
   /** Answers yes to every `confirm`. */
   readonly yes: boolean;
@@ -43,6 +51,30 @@ export interface RunRequest {
   readonly unknownFacts?: "skip";
   /** The command line to show and to repeat. */
   readonly command: string;
+}
+
+/** The work that a node got last, and the revision of the project at that time. */
+export interface NodeRevision extends Pick<RunRequest, "what" | "params"> {
+  /** The node's id: a new node with a former node's name has no revision yet. */
+  readonly id: string;
+  /** Absent: a pass of `kcore reconcile` found all of the work in order. */
+  readonly run?: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Absent: the project was not under git. */
+  readonly revision?: string;
+  readonly dirty?: boolean;
+  /** Whether the node has all of the work: false if the run failed there, or left steps out. */
+  readonly isWhole: boolean;
+}
+
+/** The part of a run's work that the operator chose, by names of steps and stages: work must fit each of these. */
+export interface RunPart {
+  readonly only?: readonly string[];
+  readonly from?: string;
+  readonly tags?: readonly string[];
+  /** Target expression. */
+  readonly limit?: string;
 }
 
 /** A run's title in views: `deploy_node`, `state apply web`, `exec uname -a`, `ping`. */
@@ -104,6 +136,8 @@ export interface RunDependencies {
   readonly facts?: TargetFacts;
   /** The record of things that earlier runs manage on the nodes; absent: there is no record. */
   readonly managed?: ManagedThings;
+  /** Keeps the revision that a node got; absent: there is no record. */
+  readonly keepRevision?: (node: string, kept: NodeRevision) => void;
   /** Each node's looks that found its steps in order; absent: no look is sent. */
   readonly looks?: (node: NodeEntry) => LookMemory;
   /** Events of the run's record so far, when it is resumed. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Tags } from "#engine/states/step-source.ts";
 
 const id = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]*(?:@\d+)?$/, "must be letters, digits, - and _, a letter first");
 
@@ -32,6 +33,7 @@ const common = {
     .describe("The order of the nodes: as in the roster unless given."),
   once: z.boolean().optional().describe("With waves: before the first or after the last one, for all nodes at once."),
   onFailure: z.array(z.unknown()).optional().describe("Stages that follow when this one failed."),
+  tags: Tags.optional().describe("A word or a list of words, by which --tags chooses the whole stage."),
 };
 const target = z.union([z.string(), z.array(z.string()).min(1)]);
 const name = z.string().min(1);
@@ -58,6 +60,11 @@ export const RunShape = z.strictObject({
     .optional()
     .describe("The action runs once for each of these nodes; else once, and all nodes wait for it."),
   afterEach: z.boolean().optional().describe("With waves: at its place, and again after each wave."),
+  severity: z
+    .enum(["error", "warning"])
+    .optional()
+    .describe("Makes the action a check: it only looks, as in a dry run, and further checks follow its failure."),
+  remedy: z.string().min(1).optional().describe("Of a check: the command, or the work, that mends its failure."),
 });
 
 /** Every key of a stage. A test compares docs/orchestrations.md with them. */

@@ -28,6 +28,7 @@ export interface StageSource {
   readonly once: boolean;
   readonly reconnect: boolean;
   readonly order: "file" | "reverse" | "name";
+  readonly tags: readonly string[];
   readonly onFailure: readonly StageSource[];
   /** The includes that brought the stage, the outermost first. */
   readonly within: readonly Inclusion[];
@@ -54,6 +55,13 @@ export interface RunSource {
   readonly at: SourcePosition;
   /** The map under `with`, else the keys beside the stage's own. */
   readonly args: SourceMap;
+  readonly check?: StageCheck;
+}
+
+/** An action that is a check: it only looks, and further checks follow its failure. */
+export interface StageCheck {
+  readonly severity: "error" | "warning";
+  readonly remedy?: string;
 }
 
 /** Keys of stages that apply states: a mistake in a stage that runs an action, not its arguments. */
@@ -138,11 +146,20 @@ function runStage(node: SourceMap, problems: Problems, level: StageLevel): Stage
   if (level === "after-node" && each !== undefined)
     problems.add(stray("each", node, "here it concerns the node whose stage failed"));
   const isPerNode = each !== undefined || level === "after-node";
+  const { severity, remedy } = shape;
+  if (remedy !== undefined && severity === undefined)
+    problems.add(stray("remedy", node, "it is for a check: add severity: error, or severity: warning"));
   if (shape.afterEach === true && (isPerNode || level !== "top"))
     problems.add(stray("afterEach", node, "it is for an action of all nodes at the top of the stages"));
   return {
     ...fieldsOf(node, shape, problems, isPerNode ? "after-node" : "after-action"),
-    work: { kind: "run", action: shape.run, at: node.get("run")?.at ?? node.at, args: argsOf(node, own, problems) },
+    work: {
+      kind: "run",
+      action: shape.run,
+      at: node.get("run")?.at ?? node.at,
+      args: argsOf(node, own, problems),
+      ...(severity && { check: { severity, ...omitUndefined({ remedy }) } }),
+    },
     ...omitUndefined({ on: each }),
     reconnect: false,
     afterEach: shape.afterEach ?? false,
@@ -151,7 +168,7 @@ function runStage(node: SourceMap, problems: Problems, level: StageLevel): Stage
 
 function fieldsOf(
   node: SourceMap,
-  shape: Pick<z.output<typeof ApplyShape>, "id" | "title" | "register" | "order" | "once">,
+  shape: Pick<z.output<typeof ApplyShape>, "id" | "title" | "register" | "order" | "once" | "tags">,
   problems: Problems,
   after: StageLevel,
 ): Omit<StageSource, "work" | "afterEach" | "reconnect"> {
@@ -165,6 +182,7 @@ function fieldsOf(
     ...omitUndefined({ when, forEach }),
     order: shape.order ?? "file",
     once: shape.once ?? false,
+    tags: [shape.tags ?? []].flat(),
     onFailure: readList(node.get("onFailure"), problems, after),
     within: [],
   };

@@ -17,7 +17,7 @@ export function runStartedEvent({ deps, plan, request }: Pick<LiveRun, "deps" | 
     ...nodeIndexes(plan),
     stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
     dryRun: request.dryRun,
-    ...omitUndefined({ revision: deps.revision, dirty: deps.dirty }),
+    ...omitUndefined({ leftOut: plan.leftOut, revision: deps.revision, dirty: deps.dirty }),
     who: deps.who,
     ...(deps.earlier.length > 0 && { resumed: true }),
   };

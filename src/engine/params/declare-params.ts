@@ -15,6 +15,8 @@ export interface ParamDeclaration {
   readonly type: ParamType;
   readonly required: boolean;
   readonly description?: string;
+  /** The question at a terminal for a value that was not given. */
+  readonly prompt?: string;
   /** The values of an `enum`; for another type, the only allowed values. */
   readonly oneOf?: readonly (string | number)[];
   /** As written; may hold expressions over `node`, `nodes`, `vars` and `run`. */
@@ -29,6 +31,11 @@ export const Declaration = z.strictObject({
   type: z.enum(typeNames).describe("The type of the value; size gives bytes, duration seconds, target names of nodes."),
   required: z.boolean().optional().describe("Must the parameter be given? Another one has its default, or null."),
   description: z.string().optional().describe("The purpose."),
+  prompt: z
+    .string()
+    .regex(/^\P{Cc}{1,200}$/u, "must be one line")
+    .optional()
+    .describe("The question at a terminal when the parameter is not given; the parameter is then required."),
   oneOf: z
     .array(z.union([z.string(), z.number()]))
     .min(1)
@@ -52,7 +59,7 @@ export function declareParams(node: SourceNode | undefined): ParamDeclarations {
       problems.add(invalid(`“${key}” cannot name a parameter`, keyAt, "letters, digits and _ only"));
     const declaration = problems.attempt(() => validate(value, Declaration));
     if (declaration === undefined) continue;
-    const { type, required = false, description, oneOf } = declaration;
+    const { type, prompt, required = prompt !== undefined, description, oneOf } = declaration;
     const defaultNode = nodeAt(value, ["default"]);
     if (type === "enum" && oneOf === undefined)
       problems.add(invalid(`“${key}” needs oneOf, a list of its values`, keyAt));
@@ -63,7 +70,7 @@ export function declareParams(node: SourceNode | undefined): ParamDeclarations {
       type,
       required,
       at: keyAt,
-      ...omitUndefined({ description, oneOf, default: defaultNode }),
+      ...omitUndefined({ description, prompt, oneOf, default: defaultNode }),
     });
   }
   problems.throwIfAny();

@@ -6,7 +6,7 @@ import type { Frame } from "#engine/program/frames.ts";
 import { type FollowerChannel, openFollowerChannel } from "#engine/session/follower-channel.ts";
 import { NodeBudget } from "#engine/session/node-budget.ts";
 import type { BlobPeer } from "#engine/session/peer-blobs.ts";
-import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
+import type { KeyPair } from "#engine/transport/key-pair.ts";
 
 /** Bytes that a node must fetch within its time limit, so that a malicious source cannot hold it up with a trickle. */
 const minFetched = 1 << 20;
@@ -49,7 +49,7 @@ export class TransferMember {
   readonly closed: Promise<void>;
   readonly #budget: NodeBudget;
   readonly #patience: number;
-  readonly #admitted = new Set<OneTimeKey>();
+  readonly #admitted = new Set<KeyPair>();
   readonly #requests = new Map<number, TransferRequest>();
   /** Commands given before the channel is open. */
   readonly #unsent: string[] = [];
@@ -76,13 +76,13 @@ export class TransferMember {
   }
 
   /** Lets the key's holder begin to read the content for two minutes, unless all keys are dismissed before. */
-  admit({ name }: TransferContent, key: OneTimeKey): Promise<TransferFailure> {
+  admit({ name }: TransferContent, key: KeyPair): Promise<TransferFailure> {
     this.#admitted.add(key);
     return this.#request(`admit NUMBER ${name} ${key.line}`);
   }
 
   /** The key is no longer needed. Once no key is needed, the node withdraws all keys. */
-  dismiss(key: OneTimeKey): void {
+  dismiss(key: KeyPair): void {
     if (this.#admitted.delete(key) && this.#admitted.size === 0) void this.#channel?.send("dismiss\n");
   }
 
@@ -95,7 +95,7 @@ export class TransferMember {
   fetch(
     content: TransferContent,
     { peer }: TransferMember,
-    key: OneTimeKey,
+    key: KeyPair,
     progress: (bytes: number) => void,
   ): Promise<TransferFailure> {
     const { address, port, user } = peer.endpoint;

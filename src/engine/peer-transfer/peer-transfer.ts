@@ -174,8 +174,8 @@ export class PeerTransfer implements PeerBlobs {
     const { node, emit } = peer;
     const from = source.peer.node;
     const began = Date.now();
-    const { makeOneTimeKey } = await import("#engine/transport/one-time-key.ts");
-    const key = makeOneTimeKey();
+    const { makeKeyPair } = await import("#engine/transport/key-pair.ts");
+    const key = makeKeyPair("kcore-feed");
     const admitFailure = await source.admit(named, key);
     const isWanted = (): boolean => content.plan.isTravelling(node);
     const report = progressReporter(delivery, from);

@@ -21,7 +21,7 @@ k_forget() {
   for i in $k_portion; do
     eval "k_its_outcome=\${o_$i-}"
     case $k_its_outcome in ok | skipped) unset "o_$i" ;; esac
-    unset "d_$i" "nb_$i" "title_$i" "ms_$i" "tx_$i" "sk_$i" "q_$i" "early_$i" "late_$i" "big_$i" "as_$i" "rs_$i" "ch_$i" "fo_$i" "to_$i" "live_$i" "look_$i" "rg_$i"
+    unset "d_$i" "nb_$i" "title_$i" "ms_$i" "tx_$i" "sk_$i" "q_$i" "early_$i" "late_$i" "big_$i" "as_$i" "rs_$i" "ch_$i" "fo_$i" "to_$i" "live_$i" "look_$i" "rg_$i" "ck_$i" "rq_$i"
   done
 }
 

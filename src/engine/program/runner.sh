@@ -20,7 +20,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_readers= k_fin= k_outcome= k_second= k_short= k_mute= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_readers= k_fin= k_outcome= k_second= k_short= k_mute= k_held= k_given=$k_seg
 # k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
 # arguments.
 if [ -n "${KSH_VERSION-}" ]; then
@@ -392,15 +392,15 @@ k_child() {
 # for its turn.
 # as: runs as another user; rs, ch: keys of restartOn and onChanges; fo: keys of onFailure; to: time limit in seconds.
 # live: last chunks of output that stay (empty: quiet); look: a first pass only probes; rg: registers its stdout; ms:
-# milestone.
+# milestone; ck: severity of a check; rq: keys of the steps that a check requires.
 k_add() {
   k_order="$k_order $i"
   eval "title_$i=\$title tx_$i=\$tx sk_$i=\$sk q_$i=\$q early_$i=\$early late_$i=\$late big_$i=\$big as_$i=\$as rs_$i=\$rs"
-  eval "ch_$i=\$ch fo_$i=\$fo to_$i=\$to live_$i=\$live look_$i=\$look rg_$i=\$rg ms_$i=\$ms"
+  eval "ch_$i=\$ch fo_$i=\$fo to_$i=\$to live_$i=\$live look_$i=\$look rg_$i=\$rg ck_$i=\$ck rq_$i=\$rq ms_$i=\$ms"
   k_clear
 }
 k_clear() {
-  title= tx= sk= d= q= early= late= big= as= rs= ch= fo= to= live= look= rg= ms= nb=
+  title= tx= sk= d= q= early= late= big= as= rs= ch= fo= to= live= look= rg= ck= rq= ms= nb=
 }
 k_clear
 
@@ -419,7 +419,7 @@ k_load() {
   eval "d=\$d_$i title=\$title_$i ms=\$ms_$i"
   [ -z "$d" ] || return 0
   eval "tx=\$tx_$i sk=\$sk_$i q=\$q_$i early=\$early_$i late=\$late_$i big=\$big_$i as=\$as_$i rs=\$rs_$i ch=\$ch_$i"
-  eval "fo=\$fo_$i to=\$to_$i live=\$live_$i look=\$look_$i rg=\$rg_$i"
+  eval "fo=\$fo_$i to=\$to_$i live=\$live_$i look=\$look_$i rg=\$rg_$i ck=\$ck_$i rq=\$rq_$i"
 }
 
 # k_go: runs the declared steps.
@@ -565,13 +565,21 @@ k_end_step() {
 k_step() {
   k_step_n=$((k_step_n + 1)) k_turn=0
   if [ -n "$k_stop" ]; then return; fi
-  if [ -n "$k_failed" ]; then
+  # k_held: the first failure is that of a check, which further checks follow.
+  if [ -n "$k_failed" ] && [ -z "${k_held:+$ck}" ]; then
     case " $fo " in *" $k_failed "*) ;; *) return ;; esac
   elif [ -n "$fo" ]; then
     k_flush && k_event "end $i skipped 0 nothing failed"
     eval "o_$i=skipped"
     return
   fi
+  for k_needed in $rq; do
+    eval "k_its_outcome=\${o_$k_needed:-}"
+    [ "$k_its_outcome" = failed ] || continue
+    k_flush && k_event "end $i skipped 0 a check that it requires failed"
+    eval "o_$i=skipped"
+    return
+  done
   k_due= k_why=
   for k_watched in $rs $ch; do
     eval "k_its_outcome=\${o_$k_watched:-}"
@@ -618,6 +626,11 @@ k_step() {
   [ -z "$rg" ] || k_stdout
   case $k_rc in 0) k_verdict=ok ;; 10) k_verdict=changed ;; 11) k_verdict=would ;; 12) k_verdict=skipped ;; 14) k_verdict=unknown ;; *) k_verdict=failed ;; esac
   { read -r k_rc <"$K_RUN/late"; } 2>/dev/null && k_verdict=failed
+  # The status says that a warning does not hold.
+  case $ck:$k_verdict in
+    warning:failed) [ -e "$K_RUN/aborted" ] || k_verdict=ok ;;
+    error:failed) [ -n "$k_failed" ] || k_held=1 ;;
+  esac
   k_trial
   case $K_DRY:$k_due$k_verdict in :1ok | :1changed) rm -f "$K_STATE/owed/$i" ;; esac
   k_end_step $k_verdict "$k_rc"

@@ -168,8 +168,9 @@ function firstTools(steps: readonly SegmentStep[]): FirstTools[] {
   const end = steps.findIndex(({ plan }) => plan.step.brings);
   return steps.slice(0, end === -1 ? undefined : end + 1).flatMap((step) => {
     const { plan, compiled } = step;
-    const { onlyIf, unless, creates, onChanges, onFailure } = plan;
-    const mayNotRun = [onlyIf, unless, creates].some((key) => key !== undefined);
+    const { onlyIf, unless, creates, onChanges, onFailure, severity } = plan;
+    // A check without its program fails alone, at its turn.
+    const mayNotRun = [onlyIf, unless, creates, severity].some((key) => key !== undefined);
     if (mayNotRun || onChanges.length + onFailure.length > 0 || compiled.evidence !== "") return [];
     const words = toolWords(plan).filter((word) => !known.has(word));
     for (const word of words) known.add(word);
@@ -262,6 +263,8 @@ function declareStepAlone({ plan, compiled }: SegmentStep, shared: ReadonlyMap<s
     live: plan.step.quiet ? "" : String(plan.exact ? answerChunks : outputChunks),
     look: mayBeInOrder(plan, evidence !== "") ? "1" : "",
     rg: plan.register === undefined ? "" : "1",
+    ck: plan.severity ?? "",
+    rq: plan.severity === undefined ? "" : keys(plan.require),
     ms: plan.milestone ?? "",
     sk: String(shared.get(compiled.skeleton) ?? ""),
     tx: shared.has(compiled.skeleton) ? compiled.text : `${compiled.skeleton}\n${compiled.text}`,

@@ -26,6 +26,7 @@ const files = {
   unlock: new URL("./unlock.sh", import.meta.url),
   inspect: new URL("./inspect.sh", import.meta.url),
   command: new URL("./command.sh", import.meta.url),
+  copy: new URL("./copy.sh", import.meta.url),
   "end-exec": new URL("./end-exec.sh", import.meta.url),
   "peer-transfer": new URL("./peer-transfer.sh", import.meta.url),
 } as const;

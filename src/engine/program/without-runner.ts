@@ -34,6 +34,11 @@ export function savingText(run: RunName, names: readonly string[]): string {
   ]);
 }
 
+/** The program of `kcore cp` on a node; copy.sh has its commands and answers. */
+export function copyText(): string {
+  return ["step-functions", "files", "copy"].map((name) => shippedText(name as "copy")).join("\n");
+}
+
 /** A request to a shell without a runner. `end`: ends the command of an earlier `exec`. */
 export type RunnerlessRequest =
   | { readonly kind: "ping" }

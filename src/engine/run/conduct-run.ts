@@ -61,6 +61,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   let finished: Extract<RunEventBody, { type: "run.finished" }> | undefined;
   let socket: RunSocket | undefined;
   let failure: Problem | undefined;
+  let { params } = header.request;
 
   const fail = (error: unknown) => {
     if (failure) return;
@@ -108,6 +109,12 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   const keepPart = (at: number) =>
     changeHeader(folder, { part: { at, ranBefore: runTime(reduceEvents(record.earlier)) } });
 
+  /** Keeps the answer for a parameter in the request, so that a resumed run has the same. */
+  const keepParam = (name: string, value: string) => {
+    params = { ...params, [name]: value };
+    changeHeader(folder, { request: { ...header.request, params } });
+  };
+
   const halt = (how: "stop" | "abort", by: string) => {
     if ((how === "stop" ? stop : abort).signal.aborted) return;
     emit({ type: "run.stopping", how, by });
@@ -135,7 +142,11 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     const mark = markProcess(process.pid);
     writeHeader(folder, { ...header, ...(mark ? { process: mark } : {}) });
     const { earlier } = record;
-    const ask = (question: Omit<Question, "id">) => questions.ask(question);
+    const ask = async (question: Omit<Question, "id">) => {
+      const answer = await questions.ask(question);
+      if (question.param !== undefined && !question.secret) keepParam(question.param, answer);
+      return answer;
+    };
     const begin = async () => {
       notifier = await options.notifier?.();
       return perform({ header, emit, stop: stop.signal, abort: abort.signal, ask, earlier });

@@ -11,7 +11,8 @@ type Ending = Extract<RunEventBody, { type: "run.finished" }>;
 /** The content of a notice: plain JSON, without anything that the record does not show. */
 export interface NoticeContent {
   readonly event: Notice["on"][number];
-  readonly run: string;
+  /** Absent: the notice is about no run. */
+  readonly run?: string;
   readonly command: string;
   readonly who: string;
   readonly host: string;
@@ -33,12 +34,12 @@ export class Notifier {
 
   constructor(
     notices: readonly Notice[],
-    { project, run, command, who }: { readonly project: string } & Pick<NoticeContent, "run" | "command" | "who">,
+    { project, ...about }: { readonly project: string } & Pick<NoticeContent, "run" | "command" | "who">,
     deliver: (notice: Notice, content: NoticeContent, project: string) => Promise<void> = deliverNotice,
   ) {
     this.#notices = notices;
     this.#deliver = (notice, content) => deliver(notice, content, project);
-    this.#common = { run, command, who, host: hostname() };
+    this.#common = { ...about, host: hostname() };
   }
 
   /** Sends the notices that are due for an event, and resolves with a warning for each notice that failed; undefined: none is due. */
@@ -71,6 +72,11 @@ export class Notifier {
     const isFailure = outcome === "failed" || outcome === "unreachable";
     const of = (event: NoticeContent["event"]) => this.#send({ ...content, event });
     return [...(isFailure ? await of("failure") : []), ...(this.#changed.size > 0 ? await of("change") : [])];
+  }
+
+  /** Sends the notices that are due for this content, and resolves with a warning for each notice that failed. */
+  send(content: Pick<NoticeContent, "event" | "question" | "problem">): Promise<readonly string[]> {
+    return this.#send({ ...this.#common, ...content });
   }
 
   async #send(content: NoticeContent): Promise<readonly string[]> {

@@ -72,12 +72,13 @@ function interrupted(text: string): KcoreError {
   );
 }
 
-function unanswered({ text, kind }: Question, why: string): KcoreError {
+function unanswered({ text, kind, param = "", secret }: Question, why: string): KcoreError {
   const hints = {
     confirm: "run it in a terminal, or give --yes",
     passphrase: "run it in a terminal, or give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
     password: "run it in a terminal, or name the password in the roster: sudo: { password: { command: … } }",
     grant: "run it in a terminal, or give --grant DISK:CONTENTS",
+    param: `run it in a terminal, or give --set ${param}=${secret ? "env:NAME or file:PATH" : "VALUE"}`,
   } as const;
   return new KcoreError({ code: "QUESTION_UNANSWERED", message: `${why}: ${text}`, hint: hints[kind] });
 }

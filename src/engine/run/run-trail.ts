@@ -49,7 +49,17 @@ export interface AdHocBegan {
   readonly nodes: readonly string[];
 }
 
-export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan;
+/** A trail's entry of a look at nodes by `kcore drift`, or of a pass of `kcore reconcile`, with more facts of that pass. */
+export interface DriftFound {
+  readonly type: "drift.found" | "reconcile.pass";
+  readonly who: string;
+  readonly command: string;
+  readonly revision?: string;
+  /** By node, the steps that differ from the project. */
+  readonly differs: Readonly<Record<string, readonly string[]>>;
+}
+
+export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan | DriftFound;
 
 /** Appends an entry to the audit trail of a project's runs. @throws NodeJS.ErrnoException as appendEntry does */
 export function recordRuns(project: string, at: number, entry: RunsEntry): void {

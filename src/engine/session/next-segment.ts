@@ -1,5 +1,6 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { LateScope, Registered, RenderedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
 import type { QueuedStep, ReadyStep, SessionEffect, StepResults } from "./session-events.ts";
 
 /** The values from which a node's steps are rendered. */
@@ -29,7 +30,7 @@ const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
 /**
  * The steps from the head of the queue that can be rendered now. They end before a step that needs an unknown value or cannot be rendered,
  * and after a step that reboots the node.
- * @param isAfterFailure only steps that react to a failure are sent
+ * @param isAfterFailure only steps that react to a failure are sent, and checks
  * @throws errors of rendering a draft, except KcoreError, which fails the step
  */
 export function nextBatch(
@@ -75,8 +76,8 @@ export function nextBatch(
       continue;
     }
     const { plan } = rendered;
-    if (isAfterFailure && plan.onFailure.length === 0) continue;
-    steps.push({ key, plan, owes: watchers.get(draft.id) ?? [] });
+    if (isAfterFailure && plan.onFailure.length === 0 && draft.isCheck !== true) continue;
+    steps.push({ key, plan, owes: [...(watchers.get(draft.id) ?? []), ...(draft.alsoOwes ?? []).map(stepKey)] });
     if (register !== undefined) inSegment.add(register);
     if (plan.step.ends === "boot") return until(at + 1);
   }

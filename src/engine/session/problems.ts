@@ -96,6 +96,7 @@ const ownerModules: ReadonlyMap<string, string> = new Map([
   ["archive.extracted", ", and the step unpacks into it"],
   ["certificate.dropped", ""],
   ["directory.managed", ""],
+  ["directory.synced", ""],
   ["file.block", ", and the file does not exist yet"],
   ["file.downloaded", ""],
   ["file.line", ", and the file does not exist yet"],

@@ -10,6 +10,7 @@ import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { outputAfter } from "#engine/transport/openssh-frame.ts";
 import { connectFollower, isHostGone } from "./connect-follower.ts";
+import { type Dialogue, NodeProgram, ProgramEnded } from "./dialogue.ts";
 import { endGroup } from "./end-group.ts";
 import type { FollowerChannel } from "./follower-channel.ts";
 import { NodeBudget, setFact } from "./node-budget.ts";
@@ -31,6 +32,8 @@ export interface RunnerlessOptions {
   readonly run?: string;
   /** The stdin of a command; called once per node. */
   readonly stdin: () => AsyncIterable<Uint8Array>;
+  /** Takes the place of the command and its streams. */
+  readonly dialogue?: Dialogue | undefined;
 }
 
 /**
@@ -114,10 +117,14 @@ class RunnerlessSession implements NodeSession {
     const { emit, node } = this.#options;
     const rendered = draft.render({ steps: new Map() });
     if (rendered.kind !== "step") throw new Error(`“${draft.title}” is no command`);
-    const text = rendered.plan.step.apply?.render({ secret: String, blob: String }) ?? "";
+    const { dialogue } = this.#how;
+    const program = dialogue && new NodeProgram();
+    let speaking: Promise<Problem | "cut" | undefined> | undefined;
+    const text = dialogue?.text ?? rendered.plan.step.apply?.render({ secret: String, blob: String }) ?? "";
     const step = { node: node.name, stage, step: draft.id, title: draft.title, module: draft.module };
     const streams = { out: newStream(), err: newStream() };
     const emitOutput = (stream: "out" | "err", bytes: Uint8Array): void => {
+      if (program) return program.take(stream, bytes);
       for (const made of outputOf(streams[stream], bytes))
         emit({ type: "step.output", node: node.name, step: draft.id, stream, text: made.text, ...rawBytes(made) });
     };
@@ -135,21 +142,29 @@ class RunnerlessSession implements NodeSession {
       void channel.then((opened) => {
         this.#end = () => this.#endGroup(rest, opened);
         if (this.#isStopped) void this.#end();
-        void this.#feed(opened);
+        // Awaited below, perhaps much later.
+        if (program) (speaking = this.#speak(program, opened)).catch(() => undefined);
+        else void this.#feed(opened);
       });
     };
-    const { exit, output } = await this.#runShell({ kind: "exec", text }, takeFrame, takeStderr);
+    const { exit, output } = await this.#runShell({ kind: "exec", text }, takeFrame, takeStderr, program);
     this.#end = undefined;
+    const spoken = await speaking;
     const code = exit.code ?? (exit.signal && 128 + (constants.signals[exit.signal as NodeJS.Signals] ?? 0));
     const duration = Date.now() - (began ?? Date.now());
     const finished = { type: "step.finished", ...step, position: draft.at, duration } as const;
-    if (began !== undefined && code === 0 && !this.#isStopped) {
+    if (typeof spoken === "object" && !this.#isStopped && !(await isHostGone(this.#host))) {
+      emit({ ...finished, outcome: "failed", problem: spoken });
+      return spoken;
+    }
+    if (began !== undefined && code === 0 && spoken !== "cut" && !this.#isStopped) {
       emit({ ...finished, outcome: "changed", always: true });
       return undefined;
     }
     if (began !== undefined && typeof code === "number" && !this.#isStopped) {
       const message = `“${draft.title}” failed with exit code ${code}`;
-      const problem: Problem = { code: "STEP_FAILED", message };
+      const detail = program?.stderrTail().trim();
+      const problem: Problem = { code: "STEP_FAILED", message, ...(detail && { detail }) };
       emit({ ...finished, outcome: "failed", problem, exitStatus: code });
       return problem;
     }
@@ -163,6 +178,7 @@ class RunnerlessSession implements NodeSession {
     what: RunnerlessRequest,
     onFrame: (frame: Frame, channel: Promise<FollowerChannel>) => void,
     onStderr?: (bytes: Uint8Array) => void,
+    program?: NodeProgram,
   ): Promise<ShellEnd> {
     const { promise: opened, resolve } = Promise.withResolvers<FollowerChannel>();
     const run = runVariables(this.#options);
@@ -189,6 +205,7 @@ class RunnerlessSession implements NodeSession {
         onFrame(frame, opened);
       },
       onLimit: limit,
+      ...(program && { settled: () => program.settled() }),
       onStderr: (bytes) => onStderr?.(commandStderr(bytes)),
     });
     resolve(channel);
@@ -212,6 +229,21 @@ class RunnerlessSession implements NodeSession {
       return new KcoreError(shellUnusable(node.name, lost.detail), { exitCode: exitCodes.failed });
     const hint = "whether the command finished is unknown; one that neither reads nor writes may still run there";
     return new KcoreError({ ...lost, ...(hasAnswered && { hint }) }, { exitCode: exitCodes.unreachable });
+  }
+
+  /** Speaks with the program; returns the problem that ended it, or that the program ended it. */
+  async #speak(program: NodeProgram, channel: FollowerChannel): Promise<Problem | "cut" | undefined> {
+    program.open(channel);
+    try {
+      await this.#how.dialogue?.speak(this.#options.node.name, program);
+      channel.endInput();
+      return undefined;
+    } catch (error) {
+      if (error instanceof ProgramEnded) return "cut";
+      program.close();
+      if (!(error instanceof KcoreError)) throw error;
+      return error.problems[0];
+    }
   }
 
   async #feed(channel: FollowerChannel): Promise<void> {

@@ -39,14 +39,16 @@ export function firstFailure({ steps }: Batch, results: StepResults): Problem | 
   return results.problemOf(key) ?? { code: "STEP_FAILED", message: `“${plan.title}” failed`, at: plan.at };
 }
 
-/** The waiting steps that react to a failure in the batch (`onFailure`). */
+/** The waiting steps that follow a failure in the batch: those that react to it (`onFailure`), and behind failed checks the checks. */
 export function failureHandlers(
   rest: readonly QueuedStep[],
   { steps }: Batch,
   results: StepResults,
 ): readonly QueuedStep[] {
-  const failed = new Set(steps.filter(({ key }) => results.outcomeOf(key) === "failed").map(({ plan }) => plan.id));
-  return rest.filter(({ draft }) => draft.answers.some((id) => failed.has(id)));
+  const failed = steps.filter(({ key }) => results.outcomeOf(key) === "failed").map(({ plan }) => plan);
+  const ids = new Set(failed.map(({ id }) => id));
+  const isHeld = failed.every(({ severity }) => severity !== undefined);
+  return rest.filter(({ draft }) => draft.answers.some((id) => ids.has(id)) || (isHeld && draft.isCheck === true));
 }
 
 /** The part of the batch for a new runner, and effects that note which steps the lost runner had started. */

@@ -21,6 +21,8 @@ export interface WorkResult {
   readonly problem?: Problem;
   /** Ids of the stages whose steps have all ended without a failure. */
   readonly finishedStages: ReadonlySet<string>;
+  /** Ids of the stages of which a step failed; absent: not known. */
+  readonly failedStages?: ReadonlySet<string>;
   /** By step id, the things that stay on the node when the step is removed from its state; `undefined` if they are not known. */
   readonly leaves?: ReadonlyMap<string, readonly ManagedRemnant[] | undefined>;
 }

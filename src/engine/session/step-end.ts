@@ -1,7 +1,8 @@
 import type { Problem } from "#errors/problem.ts";
+import { cleanText } from "#engine/events/clean.ts";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { rawBytes, type NewOutput } from "./step-output.ts";
-import { changesOf, isHidden } from "./step-problem.ts";
+import { changesOf, isHidden, stepProblem } from "./step-problem.ts";
 import type { StepRecord } from "./step-record.ts";
 
 type StepRecords = ReadonlyMap<string, StepRecord>;
@@ -53,10 +54,17 @@ export function finishedEvent(
     ...(changes.length > 0 && { changes }),
     ...(reason !== "" && { reason }),
     ...(outcome === "failed" && record.cause && { problem: record.cause }),
+    // The status of a check of severity `warning`, which counts as in order, says that it does not hold.
+    ...(outcome === "ok" && rc !== "0" && plan?.severity === "warning" && { warning: stepProblem(record, rc) }),
     ...(startedAt !== undefined && { duration: now - startedAt }),
     ...(always && { always }),
     ...(outcome === "failed" && !wasEnded && record.rc !== 0 && { exitStatus: record.rc }),
   };
+}
+
+/** The event for a check that does not hold and counts as in order. */
+export function warningEvent(node: string, { message, hint }: Problem): RunEventBody {
+  return { type: "warning", node, text: cleanText(hint === undefined ? message : `${message}; ${hint}`) };
 }
 
 /** The event for a step whose change the node reverted, because a later step of the same trial failed. */

@@ -13,8 +13,27 @@ import { truncate, type StepRecord } from "./step-record.ts";
 /** Characters of a found value that an event holds at most. */
 const maxValue = 4096;
 
-/** Why a step failed, by the status in its `end` frame. */
+/** Why a step failed, by the status in its `end` frame; of a check with its reason and remedy. */
 export function stepProblem(record: StepRecord, rc: string): Problem {
+  const problem = causeOf(record, rc);
+  const { severity, reason, remedy } = record.plan ?? {};
+  if (severity === undefined) return problem;
+  const detail = [problem.detail, reason].filter(Boolean).join("\n");
+  return { ...problem, ...(detail !== "" && { detail }), ...omitUndefined({ hint: remedy ?? problem.hint }) };
+}
+
+/** The message of a check that does not hold: its title and the values that were found. */
+function foundText({ draft }: StepRecord, differing: readonly Change[], errors: string): string {
+  const own = differing.filter(({ name }) => name !== "check");
+  const found = own.map(
+    ({ name, have = "nothing", want }) => `${name}: ${have}${want === "ok" ? "" : `, not ${want}`}`,
+  );
+  const said = (found.length > 0 ? found : errors.split("\n").slice(-3)).join("; ") || "does not hold";
+  // The title of an item of `each` ends with the item.
+  return said.startsWith(draft.title.replace(/\[[^]*\]$/, "")) ? said : `${draft.title}: ${said}`;
+}
+
+function causeOf(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
   const errors = isHidden(plan) ? "" : record.stderrEnd.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
@@ -57,7 +76,10 @@ export function stepProblem(record: StepRecord, rc: string): Problem {
   if (rc === "17")
     return {
       code: "ASSERTION_FAILED",
-      message: `${title} does not hold`,
+      message:
+        plan?.severity === undefined || isHidden(plan)
+          ? `${title} does not hold`
+          : foundText(record, differing, errors),
       ...at,
       detail: [list, errors].filter(Boolean).join("\n"),
     };

@@ -19,6 +19,7 @@ import {
   stepStartedEvent,
   startReason,
   trialProblem,
+  warningEvent,
 } from "./step-end.ts";
 import { StepEvents } from "./step-events.ts";
 import { StepOutput, type NewOutput } from "./step-output.ts";
@@ -185,7 +186,7 @@ export class StepReport implements StepResults {
     beginAttempt(record, this.#now(), this.budget);
     record.plan ??= planAgain(this.records, this.facts, record.draft);
     this.#output.forget(key);
-    this.events.begin(key, draft.id, draft.answers.length > 0);
+    this.events.begin(key, draft.id, draft.answers.length > 0 || draft.isCheck === true);
     if (why !== "") record.why = startReason(this.records, why);
     this.events.report(key, draft.id, stepStartedEvent(record, this.#node));
   }
@@ -214,7 +215,8 @@ export class StepReport implements StepResults {
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
     const wasCut = record.outcome !== undefined && !isFinal(record.outcome);
-    const halts = !isForeseen && (wasCut || !isFinal(outcome)) ? !isFinal(outcome) : undefined;
+    const isFailedCheck = outcome === "failed" && record.draft.isCheck === true;
+    const halts = !isForeseen && (wasCut || !isFinal(outcome)) ? !isFinal(outcome) && !isFailedCheck : undefined;
     record.outcome = outcome;
     record.isOpen = false;
     if (isFinal(outcome)) this.#output.forget(key);
@@ -240,7 +242,8 @@ export class StepReport implements StepResults {
     const { plan, shown } = record;
     const why = reason || defaultReason(record, outcome, this.#lastChange);
     const event = finishedEvent(record, outcome, { node: this.#node, rc, reason: why, now: this.#now() });
-    const { problem, changes = [] } = event;
+    const { problem = event.warning, changes = [] } = event;
+    if (event.warning) this.events.reportNew(key, warningEvent(this.#node, event.warning));
     this.budget.spend(
       cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
     );

@@ -30,6 +30,7 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
     outcome,
     registered,
     finishedStages: new Set(work.filter(isFinished).map(({ stage }) => stage)),
+    failedStages: new Set(work.filter(({ drafts }) => outcomes(drafts).includes("failed")).map(({ stage }) => stage)),
     ...(problem && { problem }),
   };
 }

@@ -56,10 +56,11 @@ export async function expandSteps(states: States, options: ExpandOptions): Promi
   return expander.done();
 }
 
-/** The conditions and the `require` of the includes around a state. */
+/** The conditions, the `require` and the tags of the includes around a state. */
 interface IncludeContext {
   readonly conditions: readonly Condition[];
   readonly require: readonly string[];
+  readonly tags: readonly string[];
 }
 
 class Expander {
@@ -85,7 +86,7 @@ class Expander {
   async apply({ state: name, given = new Map(), at }: StateUse): Promise<void> {
     await this.#problems.attemptAsync(async () => {
       const state = this.#open(name, at);
-      if (state) await this.#state(state, given, { conditions: [], require: [] }, this.#scope, at);
+      if (state) await this.#state(state, given, { conditions: [], require: [], tags: [] }, this.#scope, at);
     });
   }
 
@@ -144,7 +145,7 @@ class Expander {
       const state = this.#open(step.include, step.includeAt);
       if (state === undefined) continue;
       const given = givenFromNode(step.with, scope.beforeSteps());
-      const inner = { conditions, require: [...around.require, ...require] };
+      const inner = { conditions, require: [...around.require, ...require], tags: [...around.tags, ...step.tags] };
       await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
       if (late !== undefined || applies === undefined)
         for (const [index, made] of this.#unresolved.entries())
@@ -203,6 +204,7 @@ class Expander {
           scope: inner,
           conditions,
           requisites: requisites.ids,
+          tags: [...around.tags, ...step.tags],
           files,
           templates,
           node: this.#options.node,

@@ -47,6 +47,12 @@ export interface PlannedStep {
   readonly risk?: "connectivity";
   /** Seconds for a new connection to confirm the change. */
   readonly confirm?: number;
+  /** The step is a check: further checks follow its failure, and a warning counts as in order. */
+  readonly severity?: "error" | "warning";
+  /** The trouble that the failure of a check brings. */
+  readonly reason?: string;
+  /** The command or the work that mends the failure of a check. */
+  readonly remedy?: string;
   /** The name NAME of `steps.NAME` for later steps. */
   readonly register?: string;
   readonly milestone?: string;
@@ -82,14 +88,24 @@ export interface UnresolvedStep {
   readonly needs: { readonly facts: boolean; readonly steps: readonly string[] };
   /** The name NAME of `steps.NAME` for later steps, if the step registers its result. */
   readonly register?: string;
+  /** Of the step, and of the includes that brought it. */
+  readonly tags: readonly string[];
+  /** Ids of the earlier steps in `require`. */
+  readonly require: readonly string[];
+  /** Ids of steps that the run leaves out and that watch this one: their reactions are owed, too. */
+  readonly alsoOwes?: readonly string[];
   /** Ids of the earlier steps in `restartOn` and `onChanges`: after a change of one of them, this step's reaction is owed. */
   readonly watches: readonly string[];
   /** Ids of the earlier steps whose failure makes this step run (`onFailure`). */
   readonly answers: readonly string[];
   /** The place of the argument that a failure's text `said` names; undefined: the step has no arguments. */
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
+  /** The module's arguments with the values that are known before the run. @throws UnknownValue, KcoreError */
+  readonly args?: () => unknown;
   /** The step may be left out, or become several: its `each`, or the include that brought it, waits for an unknown value. */
   readonly maybe?: boolean;
+  /** The step has the key `severity`. */
+  readonly isCheck?: true;
   /** A condition of the step depends on nodes' answers. */
   readonly isUntrusted?: true;
   /** @throws KcoreError with the problem's place in the state or template file. */

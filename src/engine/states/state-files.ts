@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
-import { readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
+import type { FolderEntry } from "#engine/step/define.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";
 import { withRegularFile } from "#engine/yaml/regular-file.ts";
+import { hashOpenFile, readSourceFolder } from "./source-folder.ts";
 
 /** Files of the project or the shipped ones, and contents fetched by their URLs, as blobs. */
 export interface Files {
@@ -17,18 +18,27 @@ export interface Files {
    * @throws KcoreError FILE_UNREADABLE, PROJECT_NOT_TRUSTED
    */
   blob(path: string): Blob;
+  /** The entries below a folder that no glob matches, read once. @throws KcoreError as {@link readSourceFolder} */
+  folder(path: string, exclude: readonly string[]): readonly FolderEntry[];
   /** A content that the bastion fetches when a node asks for it. */
   remote(content: RemoteContent): Blob;
 }
 
-/** Finds files in the first folder that has them, and hashes each once. `fetch` is absent for a check, which sends nothing. */
+/** Finds files and folders in the first folder that has them, and hashes each file once. `fetch` is absent for a check, which sends nothing. */
 export function openStateFiles(folders: readonly Folder[], fetch: Fetch = fetchNothing): Files {
   const known = new Map<string, Blob>();
+  const lists = new Map<string, readonly FolderEntry[]>();
   return {
     blob: (path) => {
       const blob = known.get(path) ?? blobOfFile(folders, path);
       known.set(path, blob);
       return blob;
+    },
+    folder: (path, exclude) => {
+      const key = JSON.stringify([path, exclude]);
+      const list = lists.get(key) ?? readSourceFolder(folders, path, exclude);
+      lists.set(key, list);
+      return list;
     },
     remote: (content) => remoteBlob(content, fetch),
   };
@@ -58,23 +68,4 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
     });
   };
   return new Blob({ sha256, size, sensitive: false, read, label: name, ...omitUndefined({ bytes }) });
-}
-
-/** Bytes: files up to this size stay in memory, since modules parse keys and certificates. */
-const smallLimit = 64 << 10;
-
-function hashOpenFile(file: number): { sha256: string; size: number; bytes?: Uint8Array } {
-  const hash = createHash("sha256");
-  const chunk = Buffer.alloc(1 << 20);
-  let size = 0;
-  for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
-    hash.update(chunk.subarray(0, read));
-    size += read;
-  }
-  // One read gives all of a small regular file, so the chunk still holds it.
-  return {
-    sha256: hash.digest("hex"),
-    size,
-    ...(size <= smallLimit && { bytes: Buffer.from(chunk.subarray(0, size)) }),
-  };
 }

@@ -26,6 +26,12 @@ const Value = z
   .union([z.int(), z.string().regex(/^[^\0]*$/, "must not hold a NUL")], { error: refuseSecret })
   .transform(String);
 
+const Sentence = z
+  .string()
+  .min(1)
+  .max(1000)
+  .regex(/^\P{Cc}+$/u, "must be one line");
+
 /** The step keys that hold values. */
 export const ValueKeys = z.strictObject({
   unless: Condition.optional().describe("A shell text on the node; the step is in order if it succeeds."),
@@ -56,6 +62,12 @@ export const ValueKeys = z.strictObject({
   confirm: Duration.refine((seconds) => seconds >= 5 && seconds <= 3600, "must be 5s to 1h")
     .optional()
     .describe("How long a new connection has to confirm the changes, from 5s to 1h; 30s unless given."),
+  severity: z
+    .enum(["error", "warning"])
+    .optional()
+    .describe("Makes the step a check: further checks follow its failure. A warning stops nothing."),
+  reason: Sentence.optional().describe("Of a check: the trouble that its failure brings."),
+  remedy: Sentence.optional().describe("Of a check: the command, or the work, that mends its failure."),
   milestone: z
     .string()
     .min(1)

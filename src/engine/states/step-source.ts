@@ -25,6 +25,7 @@ interface CommonSource {
   readonly at: SourcePosition;
   readonly when?: SourceNode;
   readonly each?: SourceNode;
+  readonly tags: readonly string[];
   readonly requisites: Requisites;
 }
 
@@ -56,8 +57,9 @@ export const STEP_KEYS: readonly string[] = [
   ...requisiteKeys,
   ...Object.keys(ValueKeys.shape),
   "register",
+  "tags",
 ];
-const INCLUDE_KEYS = ["include", "with", "id", "when", "each", "require"];
+const INCLUDE_KEYS = ["include", "with", "id", "when", "each", "require", "tags"];
 
 /** Reads one step. Undefined, with its problems added, if the step cannot be used. */
 export function readStep(node: SourceNode, problems: Problems): StepSource | undefined {
@@ -128,6 +130,7 @@ function commonOf(node: SourceMap): CommonSource {
     node,
     at: (node.get("id") ?? node).at,
     ...omitUndefined({ when, each }),
+    tags: namesOf(node.get("tags")).map(({ name }) => name),
     requisites: {
       require: namesOf(node.get("require")),
       onChanges: namesOf(node.get("onChanges")),
@@ -147,6 +150,9 @@ function namesOf(node: SourceNode | undefined): Requisite[] {
 }
 
 const Names = z.union([z.string().min(1), z.array(z.string().min(1))]);
+const Tag = z.string().regex(/^[A-Za-z0-9][\w.-]*$/, "must be a word of letters, digits, “-”, “_” and “.”");
+/** Words by which `--tags` chooses a step or a stage. */
+export const Tags = z.union([Tag, z.array(Tag)]);
 /** The keys that hold no expression, since other steps and views know the step by them. */
 export const WrittenKeys = z.looseObject({
   id: z
@@ -168,6 +174,7 @@ export const WrittenKeys = z.looseObject({
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and “_”, written out")
     .optional()
     .describe("Later expressions see the result of the step as steps.NAME."),
+  tags: Tags.optional().describe("A word or a list of words, by which --tags chooses the step."),
 });
 
 function checkShape(node: SourceMap, problems: Problems): void {

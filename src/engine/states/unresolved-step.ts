@@ -34,6 +34,7 @@ export interface StepParts {
   readonly scope: NodeScope;
   readonly conditions: readonly Condition[];
   readonly requisites: Readonly<Record<RequisiteKey, readonly string[]>>;
+  readonly tags: readonly string[];
   readonly files: Files;
   readonly templates: Templates;
   readonly node: NodeEntry;
@@ -53,20 +54,24 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
   const scopeOf = (scope: NodeScope, late: LateScope | undefined): Scope =>
     late === undefined ? scope.beforeSteps(registers) : scope.withLate(late, registers);
   const renderAt = (late: LateScope | undefined): RenderedStep => render(parts, (scope) => scopeOf(scope, late));
-  const { id, title, state, source, module, requisites, conditions } = parts;
+  const { id, title, state, source, module, requisites, tags, conditions } = parts;
   const untrusted = () =>
     conditions.some(({ node, scope }) => isUntrustedValue(node, scopeOf(scope, undefined))) && {
       isUntrusted: true as const,
     };
   const outline = {
+    tags,
+    require: requisites.require,
     watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
     answers: requisites.onFailure,
     ...(parts.late !== undefined && { maybe: true }),
+    ...(source.node.get("severity") && { isCheck: true as const }),
     id,
     title,
     state,
     module: module.name,
     at: source.at,
+    args: () => evaluate(source.args, scopeOf(parts.scope, undefined)),
     argumentAt: (said: string) => argumentPlace(source.args, said),
     ...(source.register !== undefined && { register: source.register }),
   };
@@ -126,6 +131,7 @@ function plan(parts: StepParts, scope: Scope): PlannedStep {
   const step = made as Step;
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   refuseTrial(step, parts, others);
+  refuseCheck(step, parts, others);
   const isHidden = sensitive || step.sensitive === true;
   const leaves = remnantsOf(module.name, { args: args?.value, step, sensitive: isHidden });
   return {
@@ -183,6 +189,19 @@ function refuseTrial(
     );
 }
 
+/** Refuses a check that may change the node, and a reason or remedy of a step that is no check. */
+function refuseCheck(step: Step, { module, source }: StepParts, { severity, reason, remedy }: CommonKeys): void {
+  const problem = (message: string, hint: string): KcoreError =>
+    new KcoreError({ code: "CHECK_INVALID", message, at: source.moduleAt, hint });
+  if (severity !== undefined && (step.apply !== undefined || step.always === true))
+    throw problem(
+      `this use of ${module.name} may change the node, so it cannot be a check`,
+      "steps that only read: fact.assert, http.ready, port.open, wait.for, disk.health, and commands and scripts with check: true",
+    );
+  if (severity === undefined && (reason ?? remedy) !== undefined)
+    throw problem("reason and remedy are for a check", "add severity: error, or severity: warning");
+}
+
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {
   const value = evaluate(node, scope) ?? {};
   requireOpen(value);
@@ -217,6 +236,10 @@ function contextOf(
     readFile: (path) => {
       refuseUntrustedName(nodeAt(source.args, ["source"]) ?? source.args, scope);
       return files.blob(path);
+    },
+    readFolder: (path, exclude) => {
+      refuseUntrustedName(nodeAt(source.args, ["source"]) ?? source.args, scope);
+      return files.folder(path, exclude);
     },
     remote: (content) => files.remote(content),
     renderTemplate: (name, vars = {}) => {

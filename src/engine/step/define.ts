@@ -122,6 +122,17 @@ export interface Retry {
   readonly interval: number;
 }
 
+/** An entry of a folder of the project. `name` is its path below the folder. Only a link has a target, only a file the rest. */
+export interface FolderEntry {
+  readonly kind: "file" | "folder" | "link";
+  readonly name: string;
+  readonly target: string;
+  readonly sha256: string;
+  readonly size: number;
+  readonly isProgram: boolean;
+  readonly read: () => Uint8Array;
+}
+
 /** The node and the run as a module's `step` sees them; the same values for each attempt. */
 export interface StepContext {
   /** The roster's name of the node. */
@@ -138,6 +149,8 @@ export interface StepContext {
   readonly onTrial?: boolean;
   /** A file of the project, or a shipped file, as a blob, for `source:` arguments; the path is relative to the project. */
   readonly readFile: (path: string) => Blob;
+  /** The entries below a folder, found as a file is, that no glob of `exclude` matches; one list for all nodes of a run. */
+  readonly readFolder: (path: string, exclude: readonly string[]) => readonly FolderEntry[];
   /** A blob for `offers`, whose content the bastion fetches when a node asks for the blob: see {@link remoteBlob}. */
   readonly remote: (content: RemoteContent) => Blob;
   /** The text of a template under `templates/`, rendered with the step's scope and with `vars` as further names. */

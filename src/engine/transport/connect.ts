@@ -10,7 +10,7 @@ import type { Identities, Identity } from "./login-keys.ts";
 import { createJumps } from "./jumps.ts";
 import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
 import type { PublicKey } from "./admit-key.ts";
-import type { TrustedHop } from "./openssh-config.ts";
+import type { OpenSshFiles, TrustedHop } from "./openssh-config.ts";
 import { openSocket } from "./socket.ts";
 
 export interface TransportOptions {
@@ -40,6 +40,8 @@ export interface Transport {
    * @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
    */
   admitKey(endpoint: Endpoint, admission: Admission, options?: ConnectOptions): Promise<Admitted>;
+  /** The files by which the operator's own ssh reaches a host as this transport does; they will lie in the folder. @throws KcoreError ENDPOINT_INVALID */
+  sshFiles(endpoint: Endpoint, folder: string): Promise<OpenSshFiles>;
   /** Ends the connections to jump hosts. */
   close(): Promise<void>;
 }
@@ -107,14 +109,16 @@ export function createTransport(options: TransportOptions): Transport {
       return openSsh({ ...logIn, endpoint, socket, trusted, silence: options.silence ?? 15_000, signal });
     });
   };
+  const hopsTo = async (endpoint: Endpoint): Promise<readonly [TrustedHop, ...TrustedHop[]]> => {
+    const hops = [...endpoint.jump, endpoint].map(async (hop) => ({ endpoint: hop, trusted: await trustedKeys(hop) }));
+    return (await Promise.all(hops)) as [TrustedHop, ...TrustedHop[]];
+  };
   const openByProgram: Connect = async (endpoint, given = {}) => {
-    const hops = await Promise.all(
-      [...endpoint.jump, endpoint].map(async (hop) => ({ endpoint: hop, trusted: await trustedKeys(hop) })),
-    );
+    const hops = await hopsTo(endpoint);
     const { openOpenSsh } = await import("./openssh-host.ts");
     const { home } = options;
     return within(endpoint, { timeout: connectTimeouts.openssh, ...given }, async (signal) =>
-      openOpenSsh({ hops: hops as [TrustedHop, ...TrustedHop[]], home, signal }),
+      openOpenSsh({ hops, home, signal }),
     );
   };
   const connect: Connect = async (endpoint, given = {}) => {
@@ -145,6 +149,11 @@ export function createTransport(options: TransportOptions): Transport {
       } finally {
         await host.close();
       }
+    },
+    async sshFiles(endpoint, folder) {
+      checkEndpoint(endpoint);
+      const { openSshFiles } = await import("./openssh-config.ts");
+      return openSshFiles(await hopsTo(endpoint), { folder, home: options.home, isAttended: true });
     },
     close: () => jumps.close(),
   };

@@ -16,13 +16,18 @@ export interface OpenSshFiles {
   readonly knownHosts: string;
 }
 
-/** Options for all hosts: no prompts, no forwarding, and no connection that outlives its process. */
+/** Options for all hosts: the known keys count, and the command is the one that kcore gives. */
 const always = [
-  "BatchMode yes",
   "StrictHostKeyChecking yes",
   "CheckHostIP no",
   "UpdateHostKeys no",
   "ConnectTimeout 10",
+  "RemoteCommand none",
+];
+
+/** Options where no operator is there: no prompts, no forwarding, and no connection that outlives its process. */
+const unattended = [
+  "BatchMode yes",
   "ServerAliveInterval 5",
   "ServerAliveCountMax 3",
   "TCPKeepAlive yes",
@@ -30,7 +35,6 @@ const always = [
   "ForwardX11 no",
   "ClearAllForwardings yes",
   "PermitLocalCommand no",
-  "RemoteCommand none",
   "RequestTTY no",
   "Tunnel no",
   "EscapeChar none",
@@ -40,11 +44,15 @@ const always = [
 /**
  * OpenSSH's configuration for a host. Of each option the first value counts: the roster's, then kcore's, then those of the user's and the
  * system's files, which can have a `Host` for the target's address. `checkEndpoint` has checked the values. For a host without a trusted
- * key here, ssh uses its own known_hosts files, strictly.
+ * key here, ssh uses its own known_hosts files, strictly. `isAttended`: ssh may ask, and the user's files decide on forwarding.
  */
 export function openSshFiles(
   hops: readonly [TrustedHop, ...TrustedHop[]],
-  { folder, home }: { readonly folder: string; readonly home: string },
+  {
+    folder,
+    home,
+    isAttended = false,
+  }: { readonly folder: string; readonly home: string; readonly isAttended?: boolean },
 ): OpenSshFiles {
   const knownHosts = join(folder, "known_hosts");
   const last = hops.length - 1;
@@ -72,7 +80,7 @@ export function openSshFiles(
   const config = [
     ...blocks.flatMap(([head = "", ...lines]) => [head, ...lines.map((line) => `  ${line}`)]),
     "Host *",
-    ...always.map((line) => `  ${line}`),
+    ...[...always, ...(isAttended ? [] : unattended)].map((line) => `  ${line}`),
     ...files.map((file) => `Include ${quoted(file)}`),
   ];
   const known = hops.flatMap(({ trusted }, index) => [

@@ -14,6 +14,8 @@ export interface Column<Row> {
   readonly live?: true;
   /** The room on the dashboard; absent: neither the dashboard nor the browser has the column. */
   readonly room?: ColumnRoom;
+  /** On the dashboard and in the browser only if a row has a value. */
+  readonly ifAny?: true;
   /** The text on the dashboard and in the browser, if it differs: ages count in steps there. */
   readonly onScreen?: (row: Row, now: number) => string;
   readonly role?: TextRole | ((row: Row, now: number) => TextRole);

@@ -56,6 +56,14 @@ export const nodeColumns: readonly Column<FleetNode>[] = [
   { title: "MEMORY", wide: true, cell: ({ memory }) => (memory === 0 ? "" : formatBinary(memory)) },
   { title: "LABELS", wide: true, cell: ({ labels }) => labelPairs(labels).join(",") },
   { title: "TAINTS", wide: true, cell: ({ taints }) => taints.map(taintText).join(",") },
+  {
+    title: "REVISION",
+    wide: true,
+    ifAny: true,
+    cell: ({ revision = "" }) => revision,
+    role: ({ revision = "" }) => (revision.includes("+") ? "warning" : "muted"),
+    room: { width: 12, grow: 1, max: 22, drop: 12 },
+  },
   { title: "ID", wide: true, cell: ({ id }) => id },
   {
     title: "REASON",

@@ -166,6 +166,73 @@ ${more}`;
     expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
   });
 
+  it("a part of a removal that leaves out the check or the revocation is refused", async () => {
+    const id = await enroll("n12");
+    const refused = async (left: string, ...flags: readonly string[]) => {
+      const { code, stdout, stderr } = await kcore(...remove("n12", "wipe=true"), ...flags);
+      expect(code, stdout + stderr).to.equal(2);
+      expect(stdout + stderr)
+        .to.contain("PART_INCOMPLETE")
+        .and.to.contain(`stage “${left}”`);
+    };
+    await refused("forget", "--only", "machine");
+    await refused("forget", "--only", "wipe");
+    await refused("controller", "--from", "forget");
+    await refused("check", "--only", "controller", "--only", "forget", "--only", "machine");
+    expect(log() + hooks()).to.equal("");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
+    const stored = await kcore(...remove("n12", "storage_only=true"), "--only", "unmount");
+    expect(stored.code, stored.stdout + stored.stderr).to.equal(0);
+    expect(log()).to.equal("unmount\n");
+  });
+
+  it("missing hooks are named, and disks are wiped without the storage hook only if the operator says so", async () => {
+    const id = await enroll("n16");
+    site.project.write({ "project/kcore.yaml": "cluster: lab\n" });
+    const refused = await kcore(...remove("n16", "wipe=true"));
+    expect(refused.code, refused.stdout + refused.stderr).to.equal(1);
+    expect(refused.stdout + refused.stderr)
+      .to.contain("HOOK_MISSING")
+      .and.to.contain("without_storage_hook=true");
+    expect(log() + hooks()).to.equal("");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
+    const stored = await kcore(...remove("n16", "storage_only=true"));
+    expect(stored.code, stored.stdout + stored.stderr).to.equal(0);
+    expect(stored.stdout).to.contain("no hook cordon, storage under drain");
+    const done = await kcore(...remove("n16", "wipe=true", "without_storage_hook=true"));
+    expect(done.code, done.stdout + done.stderr).to.equal(0);
+    expect(done.stdout).to.contain("no hook drain under drain");
+    expect(log()).to.match(/wipe\n$/);
+  });
+
+  it("no part of a replacement removes the old node without the new node's deployment", async () => {
+    const id = await enroll("n13");
+    writeFileSync(rosterFile(), readFileSync(rosterFile(), "utf8").replace("192.0.2.9", "192.0.2.9, roles: [worker]"));
+    const refused = async (code: string, ...flags: readonly string[]) => {
+      const end = await kcore("orchestrate", "replace_node", "other", "--yes", "--set", "old=n13", ...flags);
+      expect(end.code, end.stdout + end.stderr).to.equal(2);
+      expect(end.stdout + end.stderr).to.contain(code);
+    };
+    await refused("PART_EMPTY", "--limit", "n13");
+    await refused("needs the outputs of stage “joined”", "--from", "check");
+    await refused("needs the outputs of stage “join”", "--from", "joined");
+    expect(log() + hooks()).to.equal("");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("allowed");
+  });
+
+  it("a jump host and a node behind it leave the roster in one run", async () => {
+    await enroll("n14");
+    const { id } = await site.register("n15");
+    const entry = /n14: (\{.*\})\n/.exec(readFileSync(rosterFile(), "utf8"))?.[1] ?? "";
+    const behind = entry.replace(/id: [^,]+/, `id: ${id}`).replace("/n14,", "/n15, jump: [n14],");
+    writeFileSync(rosterFile(), `${readFileSync(rosterFile(), "utf8")}  n15: ${behind}\n`);
+    const alone = await kcore(...remove("n14", "from_roster=true"), "--dry-run");
+    expect(alone.stdout + alone.stderr).to.contain("n15 is reached through it");
+    const { code, stdout, stderr } = await kcore(...remove("n14,n15", "from_roster=true", "unreachable=true"));
+    expect(code, stdout + stderr).to.equal(0);
+    expect(readFileSync(rosterFile(), "utf8")).to.equal("nodes:\n  # stays\n  other: { address: 192.0.2.9 }\n");
+  });
+
   it("node drain, cordon and their like run the project's hooks; a failed drain uncordons", async () => {
     await enroll("n10");
     expect((await kcore("node", "drain", "n10")).code).to.equal(0);

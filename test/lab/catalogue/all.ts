@@ -14,7 +14,7 @@ export const samples = inOrder(
   authorized_key.present, user.password, sysctl.set, sysctl.set one key, kernel_module.loaded, hostname.set,
   timezone.set, locale.set, limits.set, package.installed policy, command.run check, firewall.rules,
   sudoers.managed, timer.managed, cron.managed, logrotate.managed, package.repository, kernel.updated,
-  package.upgraded, package.installed curl, file.downloaded, archive.extracted, ca.trusted,
+  package.upgraded, package.installed curl, file.downloaded, archive.extracted, directory.synced, ca.trusted,
   package.installed disks, disk.health, disk.partitioned several, lvm.physical_volume,
   lvm.physical_volume group, lvm.volume_group, filesystem.formatted, filesystem.formatted grow,
   filesystem.grown, file.managed storage, file.managed registry, package.installed programs,

@@ -18,4 +18,19 @@ describe("the command line", () => {
       { code: "USAGE", message: "kcore runs list: unknown option “--fialed”", hint: "did you mean “--failed”?" },
     ]);
   });
+
+  for (const words of [
+    "runs show last --events --node n1",
+    "runs show last --events --times",
+    "runs show last --html run.html --node n1",
+    "runs show last --html run.html --events",
+    "state show preflight --set a=b",
+    "exec --on n1 --tty -o json -- true",
+    "cluster backup --verify x.age --keys-only",
+  ])
+    it(`refuses a flag that has no effect beside another one: ${words}`, async () => {
+      const problems = await refusalOf(...words.split(" "));
+      expect(problems).to.be.an("array").with.length(1);
+      expect(problems).to.have.nested.property("0.code", "USAGE");
+    });
 });

@@ -3,6 +3,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
 import { actionNames, findAction } from "#actions/registry.ts";
+import { readSettings } from "#cli/project/project-settings.ts";
 import { readManifests } from "#manifests/read-manifests.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
@@ -11,7 +12,6 @@ import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { readNotices } from "#engine/orchestrate/notices.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
-import { projectHooks } from "#engine/orchestrate/project-hooks.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import { mapValues } from "#engine/yaml/node.ts";
@@ -48,7 +48,7 @@ function kindOf(example: unknown): string {
   const keys = Object.keys(example as object);
   if (keys.includes("jobs") || keys.includes("workflow")) return "pipeline";
   if (keys.includes("kind")) return "manifest";
-  if (keys.includes("drain")) return "project";
+  if (["drain", "runs", "reconcile"].some((key) => keys.includes(key))) return "settings";
   if (keys.includes("stages")) return "orchestration";
   if (keys.includes("probe")) return "module";
   if (keys.includes("steps")) return "state";
@@ -75,9 +75,8 @@ const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   notices: async (text) => {
     await Promise.resolve(inProject({ "notify.yaml": text }, (project) => readNotices(project, undefined)));
   },
-  project: async (text) => {
-    const hooks = inProject({ "kcore.yaml": text }, (project) => projectHooks(project));
-    await Promise.resolve(expect(hooks.length).to.be.above(3));
+  settings: async (text) => {
+    await Promise.resolve(inProject({ "kcore.yaml": text }, (project) => void readSettings(project)));
   },
   module: async (text) => {
     const { module, example } = readOwnModule("site.example", parseSource("module.yaml", text));
@@ -122,12 +121,16 @@ async function planTemplate(text: string): Promise<void> {
 }
 
 async function planState(text: string): Promise<void> {
+  const folders = Array.from(text.matchAll(/source: (files\/\w+)(?=,|\n)/g), ([, name = ""]) => [
+    `${name}/index.html`,
+    "",
+  ]);
   const templates = Array.from(text.matchAll(/template: ([\w./-]+)/g), ([, name = ""]) => [
     `templates/${name}`,
     "text\n",
   ]);
   await plan(
-    { "states/example.yaml": text, ...(Object.fromEntries(templates) as Record<string, string>) },
+    { "states/example.yaml": text, ...(Object.fromEntries([...templates, ...folders]) as Record<string, string>) },
     { what: { kind: "state", names: ["example"] }, on: "*" },
   );
 }
@@ -212,11 +215,12 @@ describe("the examples of README and docs", () => {
       ["roster", "nodes:\n  n1: { adress: 192.0.2.1 }\n"],
       ["orchestration", 'stages:\n  - { id: drain, run: lb.drain, each: "*" }\n'],
       ["manifest", "kind: Nodes\n"],
-      ["project", "drain: {}\n"],
+      ["settings", "drain: {}\n"],
       ["step", "package.installed: {}\n"],
       ["module", "summary: x\nprobe: fact a 1\n"],
       ["pipeline", "jobs: {}\n"],
       ["notices", "- { on: [failure] }\n"],
+      ["settings", "runs: { requireclean: true }\n"],
     ];
     expect(await planTemplate("{{paramz.x}}").catch((error: unknown) => error)).to.be.instanceOf(Error);
     for (const [kind, text] of wrong) {

@@ -170,7 +170,7 @@ describe("the contexts of clusters", () => {
     const { folder } = await createCluster(plan());
     const present = await loadContext({ home, codec });
     await rm(join(folder, "kctl.key"));
-    const { files } = await gatherContext(present, passphrase);
+    const { files } = await gatherContext(present);
     expect(files).to.include({ "kctl.crt": present.cert, "kctl.key": present.key });
   });
 

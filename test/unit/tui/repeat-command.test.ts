@@ -21,6 +21,10 @@ describe("the command that repeats a step", () => {
       "kcore orchestrate deploy_node n1,n2 --dry-run --fail-on-change --no-stay --unknown-facts skip",
       "kcore orchestrate deploy_node --dry-run --fail-on-change --no-stay --unknown-facts skip --on n2",
     ],
+    [
+      "kcore state apply web --on n1,n2 --only 'a b' --from c --tags d,e --limit 'n*' --batch 25%",
+      "kcore state apply web --only 'a b' --from c --tags d,e --limit 'n*' --batch 25% --on n2",
+    ],
     ["kcore exec --on n1,n2 -- ls -l /etc", "kcore exec --on n2 -- ls -l /etc"],
     [
       "kcore orchestrate deploy_node n1 --set 'text=it'\\''s'",

@@ -18,8 +18,20 @@ const Time = z.union([
 const RootPrint = z.string().regex(/^[0-9a-f]{16}$/, "must be 16 hexadecimal digits");
 
 const TcpEndpoint = z
-  .object({ host: Host.describe("A host name or an address."), port: Port.describe("The TCP port.") })
-  .meta({ examples: [{ host: "192.0.2.1", port: 9090 }] });
+  .object({
+    host: z.union([Host.transform((host) => [host]), z.array(Host)]).describe("A host name or an address, or a list."),
+    port: z.union([Port.transform((port) => [port]), z.array(Port)]).describe("The TCP port, or a list of ports."),
+    refused: z
+      .boolean()
+      .default(false)
+      .describe("Whether a refused connection will do: the way is open, and nothing listens there yet."),
+  })
+  .meta({
+    examples: [
+      { host: "192.0.2.1", port: 9090 },
+      { host: "192.0.2.1", port: [2379, 2380], refused: true },
+    ],
+  });
 
 /** One check of fact.assert: exactly one of these keys, and optionally `when`. */
 export const AssertCheck = z

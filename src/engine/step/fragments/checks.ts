@@ -3,7 +3,7 @@ import { sh, type Sh } from "../sh.ts";
 import type { AssertCheck } from "./check-fields.ts";
 import { saysSynchronized } from "./clock.ts";
 import { wholeDisks } from "./disk-functions.ts";
-import { listening, socketOwner, tcpFunction } from "./ports.ts";
+import { listening, socketOwner } from "./ports.ts";
 
 /** A check: the name of its fact, and its text of sh. */
 export interface NamedCheck {
@@ -118,12 +118,20 @@ fi`,
 else grep -q '^[^[:blank:]]*[[:blank:]]00000000[[:blank:]]' /proc/net/route || problem "no default route (ip is not there to look closer)"; fi`,
     })),
   tcp: (endpoints) =>
-    endpoints.map(({ host, port }) => ({
-      name: `connection to ${hostPort(host, port)}`,
-      test: sh`${tcpFunction}
-tcp ${host} ${port} 5
-case $? in 0) ;; 2) problem "cannot tell: neither nc nor bash is there" ;; *) problem "no connection" ;; esac`,
-    })),
+    endpoints
+      .flatMap(({ host, port, ...rest }) =>
+        host.flatMap((one) => port.map((its) => ({ ...rest, host: one, port: its }))),
+      )
+      .map(({ host, port, refused }) => ({
+        name: `connection to ${hostPort(host, port)}`,
+        test: sh`tcp ${host} ${port} 5
+case $? in
+  0) ;;
+  2) problem "cannot tell: neither nc nor bash is there" ;;
+  3) ${refused ? sh`:` : sh`problem "refused: nothing listens there"`} ;;
+  *) problem "no answer: filtered, or the machine is down" ;;
+esac`,
+      })),
   root: () => ({ name: "root", test: sh`[ "$(id -u)" = 0 ] || problem "steps run as $(id -un)"` }),
   kernelMin: (min) => ({
     name: "kernel",
@@ -174,7 +182,10 @@ ${
     : sh`keys=
 [ "$was" = ${id} ] || for one in ${folder}/node.crt ${folder}/controller.crt /etc/kcore/controller/controller.crt; do [ ! -f "$one" ] || keys=\${was:-unknown}; done
 fact formerId "$keys"`
-}`,
+}
+reached=
+[ "$was" != ${id} ] || { read -r reached <"$K_STATE/milestones"; } 2>/dev/null
+case ,$reached, in *',"node_ready",'*) fact ready yes ;; *) fact ready '' ;; esac`,
   }),
 };
 

@@ -40,17 +40,23 @@ for candidate in $(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets 
 done`;
 
 /**
- * The shell function `tcp HOST PORT SECONDS`: true if a connection is accepted. Uses nc (BusyBox's, which has no -z, or
- * another) or bash's /dev/tcp; with neither it returns 2.
+ * The shell function `tcp HOST PORT SECONDS`: true if a connection is accepted; 3 if it is refused. Uses nc (BusyBox's,
+ * which has no -z, or another) or bash's /dev/tcp; with neither it returns 2.
  */
 export const tcpFunction: Sh = sh`tcp() {
-  if have nc; then
-    case $(nc --help 2>&1) in
-      BusyBox*) nc -w "$3" "$1" "$2" -e true ;;
-      *) nc -z -w "$3" "$1" "$2" ;;
-    esac
-  elif have bash; then
-    limit=$(have timeout && echo "timeout $3")
-    $limit bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2"
-  else return 2; fi >/dev/null 2>&1 </dev/null
+  have nc || have bash || return 2
+  said=$(
+    exec 2>&1 </dev/null
+    if ! have nc; then
+      limit=$(have timeout && echo "timeout $3")
+      $limit bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2"
+    else
+      case $(nc --help 2>&1) in
+        BusyBox*) nc -w "$3" "$1" "$2" -e true ;;
+        *) nc -zv -w "$3" "$1" "$2" ;;
+      esac
+    fi
+  ) && return 0
+  case $said in *[Rr]efused*) return 3 ;; esac
+  return 1
 }`;

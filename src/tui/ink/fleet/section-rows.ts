@@ -151,6 +151,11 @@ function columnsOf<Row>({ columns, concern }: Section<Row>, options: FleetDrawOp
   ];
 }
 
+/** The columns of a section that these rows need. */
+function neededColumns<Row>({ columns }: Section<Row>, rows: readonly Row[], now: number): Section<Row>["columns"] {
+  return columns.filter(({ room, ifAny, cell }) => room && (!ifAny || rows.some((row) => cell(row, now) !== "")));
+}
+
 function tableLines<Row>(
   section: Section<Row>,
   rows: readonly Row[],
@@ -163,7 +168,8 @@ function tableLines<Row>(
   }: FleetDrawOptions & TableOptions & { readonly window: RowWindow; readonly selected: number },
 ): readonly Line[] {
   const { glyphs } = options.theme;
-  const placed = placeColumns(columnsOf(section, options), width - 2);
+  const columns = neededColumns(section, rows, options.now);
+  const placed = placeColumns(columnsOf({ ...section, columns }, options), width - 2);
   const name = placed[1]?.title ?? "";
   const lines = rowLines(placed, rows, { window, selected, glyphs, name });
   const keepsColour = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
@@ -215,13 +221,14 @@ export function fleetPage(
 
 function wholeTable<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: FleetDrawOptions): FleetTable {
   const { name, title, emptyText, key } = section;
-  const columns = columnsOf(section, options);
   const rows = filterRows(section, rankRows(section, snapshot), freshFleetUi);
+  const needed = neededColumns(section, rows, options.now);
+  const columns = columnsOf({ ...section, columns: needed }, options);
   return {
     name,
     title,
     emptyText,
-    headings: ["", ...section.columns.flatMap((column) => (column.room ? [column.title] : []))],
+    headings: ["", ...needed.map((column) => column.title)],
     rows: rows.map((row) => ({ key: key(row), cells: columns.map(({ cell }) => cell(row, 200)) })),
   };
 }

@@ -5,6 +5,8 @@ import type { CertificateView, NodeView } from "#api/schemas.ts";
 export interface FleetNode extends NodeView {
   /** The node's load in the last minutes; absent without earlier reports. */
   readonly trend?: FleetTrend | undefined;
+  /** The revision of the project that the node got last, by the records of this bastion; absent without one. */
+  readonly revision?: string | undefined;
 }
 
 /** The last report: the load average of one minute, bytes of memory and of the fuller disk. */

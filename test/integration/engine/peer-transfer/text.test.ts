@@ -22,7 +22,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { peerTransferText } from "#engine/program/without-runner.ts";
 import { sh } from "#engine/step/sh.ts";
-import { makeOneTimeKey } from "#engine/transport/one-time-key.ts";
+import { makeKeyPair } from "#engine/transport/key-pair.ts";
 import { descendantsOf, signalProcess } from "#support/children.ts";
 import { commandStep, draftOf, performOn } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
@@ -32,6 +32,7 @@ import { startSshd } from "#support/sshd.ts";
 const entry = `IFS= read -r k; eval "$k"`;
 const shells = shellsOf(import.meta.filename, ["dash", "bash --posix", "busybox sh", "mksh"]);
 const runId = "run-1";
+const makeOneTimeKey = () => makeKeyPair("kcore-feed");
 const nonce = "0123456789abcdef";
 
 interface TalkOptions {

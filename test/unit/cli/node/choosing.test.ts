@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { nodeTitle, findNodes } from "#cli/node/find-node.ts";
-import { readLabelChanges, readTaintChanges } from "#cli/node/node-command.ts";
+import { readLabelChanges, readTaintChanges } from "#cli/node/label-changes.ts";
 import { filterNodes } from "#cli/get/listings.ts";
 import { problemsIn } from "#support/problems.ts";
 import { rejectionOf } from "#support/rejection.ts";

@@ -21,10 +21,10 @@ describe("the drain of an update", () => {
       .and.not.to.have.property("after");
   });
 
-  it("asks Kubernetes by the command that an operator would type", () => {
+  it("asks Kubernetes by the command that an operator would type, with the node's name as its target", () => {
     const drain = drainFor({ enabled: true }, "drain: { kubernetes: { kubeconfig: /k } }\n");
-    expect(drain.command).to.equal('kcore node drain "$KCORE_NODE_ID"');
-    expect(drain.after).to.deep.equal({ command: 'kcore node undrain "$KCORE_NODE_ID"' });
+    expect(drain.command).to.equal('kcore node drain "$KCORE_NODE"');
+    expect(drain.after).to.deep.equal({ command: 'kcore node undrain "$KCORE_NODE"' });
   });
 
   it("is the manifest's own if it names a hook, and none if it is not enabled", () => {

@@ -4,6 +4,7 @@ import { watchNodeLives, type Liveness } from "#controller/cluster/node-lives.ts
 import { watchNodeNames, type NodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
 import { manageObjects } from "#controller/cluster/objects.ts";
+import { manageVms } from "#controller/cluster/vms.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
 import { openRecords, type Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
@@ -168,7 +169,7 @@ describe("the nodes of a cluster", () => {
 
   it("write only values that differ from the present ones", async () => {
     await register("a");
-    const objects = manageObjects(records);
+    const objects = manageObjects(records, manageVms(records, nodes));
     const created = await objects.put("Cluster/a", { size: 1 });
     const updated = await objects.put("Cluster/a", { size: 2 });
     expect([created.result, updated.result]).to.deep.equal(["created", "updated"]);

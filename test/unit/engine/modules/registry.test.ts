@@ -51,7 +51,7 @@ describe("the module registry", () => {
         const step = stepOf(
           module as ModuleDefinition,
           args,
-          contextOf({ readFile: () => blobOf("a file of the project") }),
+          contextOf({ readFile: () => blobOf("a file of the project"), readFolder: () => [] }),
         );
         expect(step.always === true || Object.keys(step.want).length > 0).to.equal(true);
       });

@@ -631,3 +631,54 @@ describe("the pace of a stage", () => {
     expect((await conduct(single, stages, { request: { dryRun: true } })).log).to.not.include("n1 rest");
   });
 });
+
+describe("an action that is a check", () => {
+  const planned = (id: string, plan: () => ActionResult, severity: "error" | "warning") => {
+    const never = (): ActionResult => {
+      throw new Error("a check only looks");
+    };
+    return actionStage(id, testAction(id, never, plan), { check: { severity, remedy: `mend ${id}` } });
+  };
+  const refused = refusing("CLUSTER_UNHEALTHY", "no answer") as () => ActionResult;
+  const would = (): ActionResult => ({ changed: true, outputs: {} });
+
+  it("only looks; further checks follow its failure, and no other stage does", async () => {
+    const { stages, exitCode, eventsOf, log } = await conduct(single, [
+      stageA(single),
+      planned("first", refused, "error"),
+      planned("second", would, "error"),
+      planned("third", () => noChange, "error"),
+      stageB(single),
+    ]);
+    expect(stages).to.deep.equal(["a ok", "first failed", "second failed", "third ok", "b skipped"]);
+    expect([exitCode, log.includes("n1 step s/b")]).to.deep.equal([1, false]);
+    const [problem] = eventsOf("action.finished").flatMap((event) => ("problem" in event ? (event.problem ?? []) : []));
+    expect(problem).to.include({ code: "CLUSTER_UNHEALTHY", hint: "mend first" });
+  });
+
+  it("is followed by the run's onFailure stages when it fails", async () => {
+    let isTold = false;
+    const tell = actionStage(
+      "tell",
+      testAction("tell", () => {
+        isTold = true;
+        return noChange;
+      }),
+    );
+    const { exitCode } = await conduct(single, [planned("first", refused, "error")], { onFailure: [tell] });
+    expect([isTold, exitCode]).to.deep.equal([true, 1]);
+  });
+
+  it("fails where it cannot tell, except in a dry run", async () => {
+    const untold = () => "unknown" as never;
+    const stages = [planned("first", untold, "error"), stageB(single)];
+    expect((await conduct(single, stages)).exitCode).to.equal(1);
+    expect((await conduct(single, stages, { request: { dryRun: true } })).exitCode).to.equal(0);
+  });
+
+  it("counts as in order where it only warns", async () => {
+    const { stages, exitCode, eventsOf } = await conduct(single, [planned("first", would, "warning"), stageB(single)]);
+    expect([stages, exitCode]).to.deep.equal([["first ok", "b ok"], 0]);
+    expect(eventsOf("warning")).to.have.length(1);
+  });
+});

@@ -38,6 +38,7 @@ const outputs = {
   flake: {
     flake: { name: "n1", files: [{ path: "flake.nix", file: "/srv/flake.nix", sha256: "0".repeat(64), size: 1 }] },
   },
+  preflight: { machine: { facts: { formerId: "", ready: "" } } },
   issue: { ca: pem, nodeCert: pem, controllerCert: pem, subCaCert: pem },
   register: { founds: false, join: ["192.0.2.2:9090"], joinKeys: ["k"], advertise: "192.0.2.1:9090" },
 };
@@ -74,6 +75,9 @@ describe("a look without a runner at deploy_node", () => {
   const kinds: Readonly<Record<string, readonly string[]>> = {
     "roles: [worker]": [],
     "roles: [controller]": [],
+    'vars: { onboardingListen: "192.0.2.1:8080" }': [],
+    'vars: { installOs: debian, onboardingListen: "192.0.2.1:8080", onboardingKeep: true }, disks: [{ serial: S0, use: os }]':
+      [],
     [`${disks}, vars: { installOs: debian }`]: [],
     [`${disks}, vars: { installOs: debian, encryptOs: true, encryptDisks: true }`]: [],
     [`${disks}, vars: { installOs: nixos }`]: [],

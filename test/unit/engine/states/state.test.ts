@@ -98,7 +98,7 @@ steps:
       "states/s.yaml:17:26+1 the expression cannot be read: unexpected end of the text [EXPRESSION_SYNTAX] | see docs/templates.md",
       "states/s.yaml:18:15+3 “register” must be letters, digits and “_”, written out [YAML_TYPE]",
       "states/s.yaml:19:14+1 no state “t” [STATE_NOT_FOUND] | did you mean “s”?",
-      "states/s.yaml:20:5+6 no step key or module “unless” [YAML_KEY_UNKNOWN] | step keys are include, with, id, when, each, require; modules have a dot: file.managed",
+      "states/s.yaml:20:5+6 no step key or module “unless” [YAML_KEY_UNKNOWN] | step keys are include, with, id, when, each, require, tags; modules have a dot: file.managed",
     ]));
 
   it("is refused with a requisite that is a later step", () =>
