@@ -1,7 +1,7 @@
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parse, stringify } from "yaml";
+import type { RunEvent } from "#engine/events/event.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, outputOf, type Bastion } from "#support/deploy.ts";
 import { stepsNotInOrder } from "#support/examples.ts";
@@ -20,8 +20,7 @@ describe("the pack etcd, with Debian's etcd", function () {
   before(async () => {
     lab = await ownLab({ packages: ["curl", "etcd-client", "etcd-server"] });
     nodes = await lab.up(names.map((name) => ({ name, kind: "debian", disks: [] })));
-    bastion = await openBastion({});
-    await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
+    bastion = await openBastion({}, { cluster: true });
     await bastion.does("pack", "add", join(import.meta.dirname, "../../packs/etcd"));
     await keepRoster(names);
   });
@@ -54,10 +53,23 @@ describe("the pack etcd, with Debian's etcd", function () {
   }
   const votes = (...who: readonly string[]): readonly string[] => who.map((name) => `${name} started false`);
 
+  /** Kills the run of this command after a step of n3, and lets the next run have the node. */
+  async function killAt(step: string, command: readonly string[]): Promise<void> {
+    const { ended } = await bastion.begin(command);
+    const isOver = (event: RunEvent): boolean => event.type === "step.finished" && event.title === step;
+    await bastion.until((events) => events.some(isOver), `the step ${step}`);
+    await bastion.killDriver();
+    await ended;
+    await bastion.does("node", "unlock", "n3", "--yes");
+  }
+
   /** The roster has these members. */
   async function keepRoster(those: readonly string[]): Promise<void> {
     const there = parse(await lab.roster()) as { readonly nodes: Readonly<Record<string, object>> };
-    const entries = those.map((name) => [name, { ...there.nodes[name], roles: ["etcd"] }]);
+    const entries = those.map((name) => [
+      name,
+      { ...there.nodes[name], roles: [name === "n1" ? "controller" : "worker", "etcd"] },
+    ]);
     await bastion.write({ "roster/lab.yaml": stringify({ ...there, nodes: Object.fromEntries(entries) as object }) });
   }
 
@@ -68,32 +80,34 @@ describe("the pack etcd, with Debian's etcd", function () {
     await on(node("n1"), `${etcdctl} put colour blue`);
   });
 
-  it("adds a member that was announced, or half made, when a run was killed", async () => {
-    await on(node("n1"), `${etcdctl} member add n3 --learner --peer-urls=https://${node("n3").address}:2380`);
-    expect(await members()).to.contain(" unstarted true");
-    for (const step of ["key", "certificate", "voting"]) {
-      const { ended } = await bastion.begin(words("cluster", ["n3"]));
-      await bastion.until(
-        (events) => events.some((event) => event.type === "step.finished" && event.title === step),
-        `the step ${step}`,
-      );
-      await bastion.killDriver().catch(() => undefined);
-      await ended;
-    }
+  it("adds a member with a run that is killed after its packages, its announcement and its start", async () => {
+    for (const step of ["key", "joined", "etcd"]) await killAt(step, words("cluster", ["n3"]));
     await runTwice("cluster");
     expect(await members("n3")).to.deep.equal(votes("n1", "n2", "n3"));
     expect(await run("verify")).to.contain("changed=0");
   });
 
-  it("lets a member leave, and one whose machine is gone be forgotten", async () => {
-    await runTwice("remove", "n3");
+  it("leaves with remove_node by the hook leave, killed in three stages and taken up again", async () => {
+    const deployed = await bastion.deploy("n1,n3");
+    expect(deployed.code, outputOf(deployed)).to.equal(0);
+    await bastion.write({ "kcore.yaml": "drain: { leave: { state: etcd/left } }\n" });
+    const removal = ["orchestrate", "remove_node", "n3", "--yes", "--output", "plain"];
+    for (const step of ["left[n3]", "keys", "stop[kcore-node-agent]"]) {
+      await killAt(step, removal);
+      expect(await members(), `killed after ${step}`).to.deep.equal(votes("n1", "n2"));
+    }
+    expect(await bastion.does(...removal)).to.contain("on n3 stay");
+    expect(await bastion.does(...removal)).to.contain("changed=0");
+    expect(await on(node("n3"), "ls -d /etc/etcd/pki /var/lib/etcd-kcore /etc/kcore 2>/dev/null || :")).to.equal("");
     expect(await members()).to.deep.equal(votes("n1", "n2"));
     expect(await fails("verify", "--on", "n1")).to.contain("n3");
     await run("cluster");
+  });
+
+  it("forgets a member whose machine is gone", async () => {
     await on(node("n3"), "systemctl stop etcd");
     await runTwice("remove", "n3", "--set", "via=n1");
     expect(await members()).to.deep.equal(votes("n1", "n2"));
-    await on(node("n3"), "rm -rf /var/lib/etcd/kcore");
   });
 
   it("restores a snapshot into an emptied cluster alone", async () => {
