@@ -24,6 +24,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["node.hooks", async () => (await import("./node-hooks.ts")).nodeHooks],
   ["node.remains", async () => (await import("./node-remains.ts")).nodeRemains],
   ["roster.removeNode", async () => (await import("./roster-remove-node.ts")).rosterRemoveNode],
+  ["secret.take", async () => (await import("./secret-take.ts")).secretTake],
   ["store.export", async () => (await import("./store-export.ts")).storeExport],
   ["nixos.config", async () => (await import("./nixos-config.ts")).nixosConfig],
   ["system.image", async () => (await import("./system-image.ts")).systemImage],

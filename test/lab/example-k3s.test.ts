@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
-import { cpSync, readdirSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { cpSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parse, stringify } from "yaml";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { contradictions, on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
+import { contradictions, filesBelow, on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
 import { exampleFolder, stepsNotInOrder } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
@@ -19,7 +18,6 @@ interface Roster {
 
 /** A stand-in for k3s, which cannot be downloaded here, with only the parts that the example needs. */
 const standIn = readFileSync(join(import.meta.dirname, "../fixtures/k3s/stand-in.sh"));
-const token = "what-lets-a-machine-join";
 const sha256 = createHash("sha256").update(standIn).digest("hex");
 
 /** The roles of the lab's machines in the cluster. */
@@ -55,9 +53,7 @@ describe("examples/k3s, with a stand-in for k3s", () => {
     url = `http://${gateway}:${(server.address() as AddressInfo).port}/k3s`;
     bastion = await openBastion({});
     cpSync(exampleFolder("k3s"), bastion.project, { recursive: true });
-    await writeFile(join(bastion.project, "token"), `${token}\n`, { mode: 0o600 });
-    const identity = JSON.parse(await bastion.does("secrets", "keygen", "-o", "json")) as { recipient: string };
-    await bastion.does("secrets", "recipients", "add", "me", identity.recipient);
+    await bastion.does("pack", "add", join(import.meta.dirname, "../../packs/k3s"));
     await keepRoster(["s1", "s2", "a1"]);
   });
   after(async () => {
@@ -85,7 +81,6 @@ describe("examples/k3s, with a stand-in for k3s", () => {
       ),
     };
     await bastion.write({ "roster/k3s.yaml": stringify(roster) });
-    await bastion.does("secrets", "set", "roster/k3s.yaml", "defaults.vars.token", "--from-file", "token");
   }
 
   const cluster = (...more: readonly string[]): Promise<string> =>
@@ -101,14 +96,32 @@ describe("examples/k3s, with a stand-in for k3s", () => {
     expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 
-  it("brings the kubeconfig to the bastion, and records neither it nor the token", () => {
+  it("tells the milestones of the guide on each machine, in their order", async () => {
+    const guide = ["packages_installed", "k3s_installed", "cluster_joined", "node_labeled", "health_check_ready"];
+    for (const name of ["s1", "s2", "a1"]) {
+      const log = await on(nodes[name] as LabNode, "cat /var/lib/kcore/onboarding.log");
+      expect([...new Set(log.match(new RegExp(guide.join("|"), "g")))], name).to.deep.equal(guide);
+    }
+  });
+
+  it("finds a machine that is not Ready, and verifies a healthy cluster without a change", async () => {
+    expect(await bastion.does("orchestrate", "k3s/verify", "--output", "plain")).to.contain("changed=0");
+    await on(nodes["a1"] as LabNode, "systemctl stop k3s-agent");
+    const { code } = await bastion.kcore(["orchestrate", "k3s/verify", "--only", "cluster", "--output", "plain"]);
+    expect(code).to.equal(1);
+    expect(JSON.stringify(await bastion.events())).to.contain("notReady");
+    await on(nodes["a1"] as LabNode, "systemctl start k3s-agent");
+  });
+
+  it("brings the kubeconfig to the bastion, and records neither it nor the token", async () => {
+    const token = await on(nodes["s1"] as LabNode, "cat /var/lib/rancher/k3s/server/token");
+    expect(token).to.contain("::server:");
+    expect(await on(nodes["a1"] as LabNode, "cat /etc/rancher/k3s/token")).to.equal(token);
     const kubeconfig = readFileSync(join(bastion.project, "kubeconfig"), "utf8");
     expect(kubeconfig).to.contain(`https://${nodes["s1"]?.address}:6443`);
     const [, key = ""] = /client-key-data: ([\w+/=]+)/.exec(kubeconfig) ?? [];
     expect(key.length).to.be.greaterThan(100);
-    const records = readdirSync(join(bastion.project, ".kcore"), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name));
+    const records = (await filesBelow(bastion.project)).filter((path) => !path.endsWith("/kubeconfig"));
     expect(records.length).to.be.greaterThan(5);
     for (const record of records)
       for (const secret of [key, token]) expect(readFileSync(record, "latin1"), record).not.to.contain(secret);
@@ -126,12 +139,19 @@ describe("examples/k3s, with a stand-in for k3s", () => {
   });
 
   it("removes a machine, and leaves nothing of k3s on it", async () => {
-    await bastion.does("orchestrate", "remove", "a2", "--output", "plain");
+    await bastion.does("orchestrate", "k3s/remove", "a2", "--output", "plain");
     expect(await members()).to.deep.equal(["a1 Ready", "s1 Ready", "s2 Ready"]);
     const left = "ls -d /etc/rancher /var/lib/rancher /usr/local/bin/k3s /etc/systemd/system/k3s* 2>/dev/null || :";
     expect(await on(nodes["a2"] as LabNode, left)).to.equal("");
-    await bastion.does("orchestrate", "remove", "a2", "--output", "plain");
+    await bastion.does("orchestrate", "k3s/remove", "a2", "--output", "plain");
     expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
+  });
+
+  it("takes k3s from all machines", async () => {
+    await keepRoster(["s1", "s2", "a1"]);
+    await bastion.does("orchestrate", "k3s/uninstall", "--yes", "--output", "plain");
+    for (const name of ["s1", "s2", "a1"])
+      expect(await on(nodes[name] as LabNode, "ls -d /etc/rancher /usr/local/bin/k3s 2>/dev/null || :")).to.equal("");
   });
 
   /** The members as the first server lists them: name and status. */

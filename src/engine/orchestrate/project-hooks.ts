@@ -37,8 +37,11 @@ export const Drain = z
     leave: Hook.optional().describe("Takes the node out of a cluster of its software, such as etcd."),
   })
   .refine(
-    ({ state, command, kubernetes }) => count(state, command, kubernetes) === 1,
-    "needs one of state, command and kubernetes",
+    ({ state, command, kubernetes, leave }) => {
+      const ways = count(state, command, kubernetes);
+      return ways === 1 || (ways === 0 && leave !== undefined);
+    },
+    "needs one of state, command and kubernetes, or leave alone",
   )
   .refine(
     ({ onFailure, uncordon, kubernetes }) => onFailure === "keep" || (uncordon ?? kubernetes) !== undefined,

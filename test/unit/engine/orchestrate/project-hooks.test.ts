@@ -57,6 +57,10 @@ describe("the hooks of kcore.yaml", () => {
     ]);
   });
 
+  it("are leave alone, where no work has to move", () => {
+    expect(kindsIn("drain: { leave: { state: etcd/left } }\n")).to.deep.equal(["leave state"]);
+  });
+
   it("name exactly one way, at its place", () => {
     for (const [text, problem] of [
       ["drain: { timeoutSeconds: 3 }\n", "needs one of state, command and kubernetes"],
