@@ -131,7 +131,8 @@ async function carry(local: Channel, program: NodeProgram, isFetch: boolean, say
 function copyFailure(code: ErrorCode, text: string, isFetch: boolean): KcoreError {
   const [message = "", ...lines] = text.trim().split("\n");
   const unsafe = isFetch ? "or copy to a folder of your own" : "a file: --owner USER; a folder: choose one of root's";
-  const hint = code === "FILE_PARENT_UNSAFE" ? unsafe : undefined;
+  const tar = `install GNU tar on ${isFetch ? "the node, or copy file by file" : "this machine"}`;
+  const hint = code === "FILE_PARENT_UNSAFE" ? unsafe : code === "TOOL_MISSING" ? tar : undefined;
   return new KcoreError({ code, message, hint, detail: lines.join("\n") }, { exitCode: exitCodes.failed });
 }
 

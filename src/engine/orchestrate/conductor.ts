@@ -174,7 +174,7 @@ export class Conductor {
     this.#halt = node.problem ? { problem: node.problem } : {};
   }
 
-  async #failNode(node: RunNode, { outcome, problem, stage }: PipelineEnd): Promise<void> {
+  async #failNode(node: RunNode, { outcome, problem, stage, alsoFailed = [] }: PipelineEnd): Promise<void> {
     const { stages, onFailure = [] } = this.#run.plan;
     for (const one of [...stages, ...onFailure]) {
       if (one.nodes?.includes(node.name) && one.id !== stage?.id)
@@ -185,7 +185,7 @@ export class Conductor {
           outcome === "unreachable" ? `${node.name} is unreachable` : `${node.name} failed`,
         );
     }
-    await this.#cleanUpNode(node, stage, outcome === "unreachable");
+    for (const one of [stage, ...alsoFailed]) await this.#cleanUpNode(node, one, outcome === "unreachable");
     const end: NodeEnd = {
       outcome: outcome === "unreachable" ? "unreachable" : isDenied(problem) ? "interrupted" : "failed",
       ...omitUndefined({ problem, stage: stage?.id }),
@@ -250,7 +250,11 @@ export class Conductor {
   async #cleanUp(stage: PlannedStage): Promise<void> {
     if (stage.onFailure.length === 0 || this.#run.isStopping) return;
     this.#expect(stage.onFailure);
+    // An earlier failed check holds back no closing stage.
+    const held = this.#held;
+    this.#held = undefined;
     await this.#runSections(runSections(stage.onFailure));
+    this.#held = held ?? this.#held;
   }
 
   async #endNodes(): Promise<void> {

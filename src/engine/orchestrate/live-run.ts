@@ -26,6 +26,9 @@ export const CONCURRENCY = 50;
 /** The most connections that are being opened at a time. */
 const MAX_CONNECTING = 32;
 
+/** Orchestrations that leave a node's configuration as it is, or end it. */
+const besideWork: ReadonlySet<string> = new Set(["node_work", "remove_node", "validate", "verify_node"]);
+
 /** A run in progress: its plan, its nodes, the outputs of its stages. */
 export class LiveRun {
   readonly plan: RunPlan;
@@ -78,13 +81,13 @@ export class LiveRun {
     return this.outputs.stageScope(node?.entry);
   }
 
-  /** Keeps the revision of a node that got the run's states, or a part of them. */
-  keepRevision({ name, entry: { id }, wasStarted, wasTouched }: RunNode, outcome: NodeOutcome): void {
+  /** Keeps the revision of a node that got the run's states, or a part of them: more than checks. */
+  keepRevision({ name, entry: { id }, wasStarted, wasTouched, gotWork }: RunNode, outcome: NodeOutcome): void {
     const { deps, request } = this;
     const { what, params, on, dryRun } = request;
-    const isWork = what.kind === "orchestration" || what.kind === "state";
+    const isWork = what.kind === "orchestration" ? !besideWork.has(what.name) : what.kind === "state";
     const gotAny = outcome === "done" ? wasStarted : wasTouched;
-    if (!isWork || dryRun || !gotAny) return;
+    if (!isWork || dryRun || !gotAny || !gotWork) return;
     const { runId: run, revision, dirty } = deps;
     const isWhole = outcome === "done" && !leavesOut(request);
     const more = omitUndefined({ on, revision, dirty });

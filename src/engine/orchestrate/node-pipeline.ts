@@ -25,6 +25,8 @@ export interface PipelineEnd {
   readonly problem?: Problem;
   /** The stage that failed. */
   readonly stage?: PlannedStage;
+  /** Further checks that failed behind that one. */
+  readonly alsoFailed?: readonly PlannedStage[];
 }
 
 /** Whether a stage runs on a node: with these steps, left out, or not because of a problem. */
@@ -34,8 +36,8 @@ type StageStart =
 /**
  * Takes one node through stages at its own pace: a barrier after each stage would let one dead node hold up all (F-13, F-14).
  * Adjacent stages of states go to the node together. A group ends before an action, a look, a time limit, a reconnect, or
- * a stage that needs its output; not if that stage's condition is false already. Stops at the first failure; a failure on the node
- * never rejects. `isLast`: the run has no further stage for this node.
+ * a stage that needs its output; not if that stage's condition is false already. Stops at the first failure, except that further checks
+ * follow an action that is a failed check; a failure on the node never rejects. `isLast`: the run has no further stage for this node.
  */
 export async function runNodeStages(
   run: LiveRun,
@@ -44,12 +46,16 @@ export async function runNodeStages(
   { mayGoOn, isLast }: { readonly mayGoOn: () => boolean; readonly isLast: boolean },
 ): Promise<PipelineEnd> {
   let rest = stages;
+  let held: PipelineEnd | undefined;
   while (rest[0] !== undefined) {
-    if (!mayGoOn()) return { outcome: "interrupted" };
     const [stage] = rest;
+    if (held && !stage.check) return held;
+    if (!mayGoOn()) return held ?? { outcome: "interrupted" };
     if (stage.task.kind === "action") {
       const end = await runStageAction(run, stage, node);
-      if (end.outcome !== "ok") return end;
+      if (end.outcome !== "ok" && !(end.outcome === "failed" && stage.check)) return held ?? end;
+      if (end.outcome === "failed")
+        held = held ? { ...held, alsoFailed: [...(held.alsoFailed ?? []), stage] } : end;
       rest = rest.slice(1);
       continue;
     }
@@ -61,13 +67,14 @@ export async function runNodeStages(
     }
     rest = rest.slice(consumed);
   }
-  return { outcome: "ok" };
+  return held ?? { outcome: "ok" };
 }
 
 async function runStageAction(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<PipelineEnd> {
   const runs = skipUnlessNeeded(run, stage, node);
   if (runs !== true) return runs === false ? { outcome: "ok" } : fail(run, node, stage, runs);
   run.tracker.enter(stage.id);
+  if (!stage.check) node.noteWork();
   const { outcome, problem } = await runAction(run, stage, node);
   if (outcome === "failed") return fail(run, node, stage, problem as Problem);
   if (outcome === "interrupted") {
@@ -144,6 +151,7 @@ async function perform(
   group: readonly ReadyStage[],
   isLast: boolean,
 ): Promise<PipelineEnd> {
+  if (group.some(({ steps }) => steps.length === 0 || steps.some(({ isCheck }) => !isCheck))) node.noteWork();
   const last = new LastOutput();
   const watch = followStages(run.tracker, node, group);
   node.watch = {

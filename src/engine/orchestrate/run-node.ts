@@ -23,6 +23,7 @@ export class RunNode {
   #session: NodeSession | undefined;
   #wasStarted = false;
   #wasTouched = false;
+  #gotWork = false;
   #end: NodeEnd | undefined;
   /** By step id, the outcomes in the earlier parts of a resumed run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
@@ -86,6 +87,15 @@ export class RunNode {
   /** Records the outcome of a step on the node, or of an action for it. */
   touch(outcome: Outcome): void {
     this.#wasTouched ||= outcome !== "ok" && outcome !== "skipped" && outcome !== "unknown";
+  }
+
+  /** Whether a stage reached the node that is more than checks. */
+  get gotWork(): boolean {
+    return this.#gotWork;
+  }
+
+  noteWork(): void {
+    this.#gotWork = true;
   }
 
   host(): Host | undefined {

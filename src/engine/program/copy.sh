@@ -43,7 +43,10 @@ c_send() {
     [ "$2" = 1 ] || refuse FILE_IN_THE_WAY "$1 is a folder: -r copies it"
     # A folder that cannot be read would be a smaller one.
     c_message=$(cd "$1" 2>&1 && find . 2>&1 >/dev/null) || refuse FILE_UNREADABLE "$1 cannot be read whole: ${c_message%%"$K_NL"*}"
-    cd "$1" && echo folder || exit 1
+    cd "$1" || exit 1
+    # Some builds of BusyBox have a tar that reads no list of names.
+    echo . | tar --no-recursion -cf - -T - >/dev/null 2>&1 || refuse TOOL_MISSING "tar has no -T, which the copy of a folder needs"
+    echo folder
     # Three listings: of the place, of an unfinished copy there, and of the source. A line that is missing there is a difference.
     c_plan=$({ c_pass && c_pass && c_list; } | awk '
       BEGIN { part = 0 }
@@ -154,7 +157,9 @@ c_take_file() {
   # A shorter part stays for the next copy.
   [ "$(stat -c %s ./f)" -ge "$c_size" ] || exit 1
   [ "$(c_sum <./f)" = "$c_all" ] || { rm -f ./f && refuse COPY_DIFFERS "the source of $c_dest was changed during the copy"; }
-  [ -n "$c_here" ] || chown "$k_own:$k_grp" ./f || exit 1
+  # On the bastion the operator owns the file, except as --owner says.
+  [ -z "$c_here" ] || { k_own=${c_owner#-} k_grp=${c_group#-}; }
+  [ -z "$k_own$k_grp" ] || chown "$k_own${k_grp:+:$k_grp}" ./f || exit 1
   chmod "$c_mode" ./f && c_flush ./f && mv -fT ./f "../$c_name" && rmdir "../.$c_name.kcore-part" && c_flush ..
 }
 

@@ -669,6 +669,20 @@ describe("an action that is a check", () => {
     expect([isTold, exitCode]).to.deep.equal([true, 1]);
   });
 
+  it("has its own closing stages also behind another failed check", async () => {
+    const told: string[] = [];
+    const check = (id: string, each?: readonly string[]) => ({
+      ...planned(id, refused, "error"),
+      ...(each && { nodes: each }),
+      onFailure: [actionStageOf(`tell-${id}`, () => void told.push(id))],
+    });
+    expect((await conduct(single, [check("first"), check("second")])).exitCode).to.equal(1);
+    expect((await conduct(single, [check("third", single), check("fourth", single), stageB(single)])).stages).to.include(
+      "b skipped",
+    );
+    expect(told).to.deep.equal(["first", "second", "third", "fourth"]);
+  });
+
   it("fails where it cannot tell, except in a dry run", async () => {
     const untold = () => "unknown" as never;
     const stages = [planned("first", untold, "error"), stageB(single)];
@@ -680,5 +694,22 @@ describe("an action that is a check", () => {
     const { stages, exitCode, eventsOf } = await conduct(single, [planned("first", would, "warning"), stageB(single)]);
     expect([stages, exitCode]).to.deep.equal([["first ok", "b ok"], 0]);
     expect(eventsOf("warning")).to.have.length(1);
+  });
+});
+
+describe("the revision of a node", () => {
+  const kept = async (stages: readonly PlannedStage[], name = "site") => {
+    const names: string[] = [];
+    const request = { what: { kind: "orchestration", name } } as const;
+    await conduct(single, stages, { request, deps: { keepRevision: (node) => names.push(node) } });
+    return names;
+  };
+  const checks = applyStage("checks", single, [unresolvedStep("s/a", { isCheck: true })]);
+
+  it("is kept after work alone, not after checks or what ends a node", async () => {
+    expect(await kept([checks, stageB(single)])).to.deep.equal(single);
+    expect(await kept([checks])).to.deep.equal([]);
+    for (const name of ["node_work", "remove_node", "validate", "verify_node"])
+      expect(await kept([stageB(single)], name)).to.deep.equal([]);
   });
 });

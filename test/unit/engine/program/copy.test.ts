@@ -19,9 +19,9 @@ import { shellsOf } from "#support/shells.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const user = 3000;
-const textOf = (isHere: boolean, name: string, words: readonly string[]) =>
+const textOf = (isHere: boolean, name: string, words: readonly string[], tar = "/usr/bin/tar") =>
   // Debian's BusyBox has a tar without -T, which its sh would prefer.
-  `tar() { /usr/bin/tar "$@"; }\nc_here=${isHere ? "1" : ""}\n${copyText()}\n${[name, ...words].map(quote).join(" ")}`;
+  `tar() { ${tar} "$@"; }\nc_here=${isHere ? "1" : ""}\n${copyText()}\n${[name, ...words].map(quote).join(" ")}`;
 
 for (const shell of shellsOf(import.meta.filename, ["dash", "bash", "busybox sh", "mksh"]))
   describe(`copy.sh, in ${shell}`, () => {
@@ -38,13 +38,15 @@ for (const shell of shellsOf(import.meta.filename, ["dash", "bash", "busybox sh"
       readonly known?: readonly string[];
       readonly destination?: string;
       readonly owner?: readonly [owner: string, group: string];
+      /** The sender's tar. */
+      readonly tar?: string;
       /** Whether the receiver is the bastion. */
       readonly isFetch?: boolean;
       readonly asUser?: boolean;
     }
     /** Copies, and gives the reports of both sides. */
     const copy = ({ source = at("f"), recurses = false, known = [], isFetch = false, ...way }: Way): string => {
-      const send = textOf(!isFetch, "c_send", [source, recurses ? "1" : "", ...known]);
+      const send = textOf(!isFetch, "c_send", [source, recurses ? "1" : "", ...known], way.tar);
       const [owner, group] = way.owner ?? ["-", "-"];
       const take = textOf(isFetch, "c_take", [way.destination ?? at("there/x"), "x", "-", owner, group]);
       const as = way.asUser === true ? `setpriv --reuid ${user} --clear-groups ` : "";
@@ -185,6 +187,24 @@ for (const shell of shellsOf(import.meta.filename, ["dash", "bash", "busybox sh"
         expect(send()).to.include("done ");
         expect([existsSync(at("there/x/a")), existsSync(at("there/x/a\\b"))]).to.deep.equal([true, false]);
       });
+    });
+
+    it("refuses to send a folder where tar has no -T", () => {
+      mkdirSync(at("d"));
+      const said = copy({ source: at("d"), recurses: true, isFetch: true, tar: "busybox tar" });
+      expect(said).to.match(/^R TOOL_MISSING tar has no -T/m);
+      expect(existsSync(at("there/x"))).to.equal(false);
+    });
+
+    it("gives --owner to a fetched file", () => {
+      writeFileSync(at("f"), "x");
+      const ownerOf = (owner: Way["owner"]) => {
+        expect(copy({ isFetch: true, ...(owner && { owner }) })).to.include("done ");
+        return [statSync(at("there/x")).uid, statSync(at("there/x")).gid];
+      };
+      expect(ownerOf([`${user}`, "-"])).to.deep.equal([user, 0]);
+      expect(ownerOf([`${user}`, `${user + 1}`])).to.deep.equal([user, user + 1]);
+      expect(ownerOf(["-", `${user}`])).to.deep.equal([0, user]);
     });
 
     describe("a file that changes", () => {
