@@ -25,7 +25,7 @@ export interface PipelineEnd {
   readonly problem?: Problem;
   /** The stage that failed. */
   readonly stage?: PlannedStage;
-  /** Further checks that failed behind that one. */
+  /** Further checks that failed behind the stage. */
   readonly alsoFailed?: readonly PlannedStage[];
 }
 
