@@ -54,8 +54,7 @@ export async function runNodeStages(
     if (stage.task.kind === "action") {
       const end = await runStageAction(run, stage, node);
       if (end.outcome !== "ok" && !(end.outcome === "failed" && stage.check)) return held ?? end;
-      if (end.outcome === "failed")
-        held = held ? { ...held, alsoFailed: [...(held.alsoFailed ?? []), stage] } : end;
+      if (end.outcome === "failed") held = held ? { ...held, alsoFailed: [...(held.alsoFailed ?? []), stage] } : end;
       rest = rest.slice(1);
       continue;
     }
