@@ -170,7 +170,7 @@ export class Conductor {
     this.#halt = node.problem ? { problem: node.problem } : {};
   }
 
-  async #failNode(node: RunNode, { outcome, problem, stage }: PipelineEnd): Promise<void> {
+  async #failNode(node: RunNode, { outcome, problem, stage, alsoFailed = [] }: PipelineEnd): Promise<void> {
     const { stages, onFailure = [] } = this.#run.plan;
     for (const one of [...stages, ...onFailure]) {
       if (one.nodes?.includes(node.name) && one.id !== stage?.id)
@@ -181,7 +181,7 @@ export class Conductor {
           outcome === "unreachable" ? `${node.name} is unreachable` : `${node.name} failed`,
         );
     }
-    await this.#cleanUpNode(node, stage, outcome === "unreachable");
+    for (const one of [stage, ...alsoFailed]) await this.#cleanUpNode(node, one, outcome === "unreachable");
     const end: NodeEnd = {
       outcome: outcome === "unreachable" ? "unreachable" : isDenied(problem) ? "interrupted" : "failed",
       ...omitUndefined({ problem, stage: stage?.id }),

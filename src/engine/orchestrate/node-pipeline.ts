@@ -25,6 +25,8 @@ export interface PipelineEnd {
   readonly problem?: Problem;
   /** The stage that failed. */
   readonly stage?: PlannedStage;
+  /** Further checks that failed behind the stage. */
+  readonly alsoFailed?: readonly PlannedStage[];
 }
 
 /** Whether a stage runs on a node: with these steps, left out, or not because of a problem. */
@@ -34,8 +36,8 @@ type StageStart =
 /**
  * Takes one node through stages at its own pace: a barrier after each stage would let one dead node hold up all (F-13, F-14).
  * Adjacent stages of states go to the node together. A group ends before an action, a look, a time limit, a reconnect, or
- * a stage that needs its output; not if that stage's condition is false already. Stops at the first failure; a failure on the node
- * never rejects. `isLast`: the run has no further stage for this node.
+ * a stage that needs its output; not if that stage's condition is false already. Stops at the first failure, except that further checks
+ * follow an action that is a failed check; a failure on the node never rejects. `isLast`: the run has no further stage for this node.
  */
 export async function runNodeStages(
   run: LiveRun,
@@ -44,12 +46,15 @@ export async function runNodeStages(
   { mayGoOn, isLast }: { readonly mayGoOn: () => boolean; readonly isLast: boolean },
 ): Promise<PipelineEnd> {
   let rest = stages;
+  let held: PipelineEnd | undefined;
   while (rest[0] !== undefined) {
-    if (!mayGoOn()) return { outcome: "interrupted" };
     const [stage] = rest;
+    if (held && !stage.check) return held;
+    if (!mayGoOn()) return held ?? { outcome: "interrupted" };
     if (stage.task.kind === "action") {
       const end = await runStageAction(run, stage, node);
-      if (end.outcome !== "ok") return end;
+      if (end.outcome !== "ok" && !(end.outcome === "failed" && stage.check)) return held ?? end;
+      if (end.outcome === "failed") held = held ? { ...held, alsoFailed: [...(held.alsoFailed ?? []), stage] } : end;
       rest = rest.slice(1);
       continue;
     }
@@ -61,7 +66,7 @@ export async function runNodeStages(
     }
     rest = rest.slice(consumed);
   }
-  return { outcome: "ok" };
+  return held ?? { outcome: "ok" };
 }
 
 async function runStageAction(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<PipelineEnd> {

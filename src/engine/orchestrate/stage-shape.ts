@@ -64,7 +64,7 @@ export const RunShape = z.strictObject({
     .enum(["error", "warning"])
     .optional()
     .describe(
-      "Makes the action a check: it only looks, as in a dry run. Further checks follow its failure; with “each”, none on that node.",
+      "Makes the action a check: it only looks, as in a dry run, and further actions that are checks follow its failure.",
     ),
   remedy: z.string().min(1).optional().describe("Of a check: the command, or the work, that mends its failure."),
 });

@@ -317,6 +317,38 @@ ${more}`;
     expect(missing.stderr).to.contain("HOOK_MISSING");
   });
 
+  it("node drain ends at the first failure of several nodes, and a dry run of it changes nothing", async () => {
+    const id = await enroll("n17");
+    expect((await kcore("node", "drain", "n17", "--dry-run")).code).to.equal(0);
+    expect(hooks()).to.equal("");
+    const failing = `drain: { command: 'echo tried $KCORE_NODE $KCORE_NODE_ID >>${folder}/hooks; [ $KCORE_NODE != n17 ]' }\n`;
+    site.project.write({ "project/kcore.yaml": failing });
+    writeFileSync(rosterFile(), readFileSync(rosterFile(), "utf8").replace(/( {2}# stays\n.*\n)(.*\n)/, "$2$1"));
+    const { code, stdout } = await kcore("node", "drain", "n17", "other");
+    expect([code, hooks()], stdout).to.deep.equal([1, `tried n17 ${id}\n`]);
+  });
+
+  it("node remove tells the cluster alone, without a hook", async () => {
+    const id = await enroll("n18");
+    const { code, stdout, stderr } = await kcore("node", "remove", id, "--yes");
+    expect(code, stdout + stderr).to.equal(0);
+    expect(stdout + stderr).to.contain("on its machine all stays");
+    expect(log() + hooks()).to.equal("");
+    expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
+  });
+
+  it("leaves its software by the state of leave=STATE before its services stop, and keeps the reason", async () => {
+    const id = await enroll("n19");
+    site.project.write({ "project/states/gone.yaml": noted(folder, "gone") });
+    const { code, stdout, stderr } = await kcore(...remove("n19", "leave=gone", "reason=sold"));
+    expect(code, stdout + stderr).to.equal(0);
+    expect(log()).to.match(/^gone\nstop\n/);
+    const { certificates } = await site.at(0).operator.call("listCertificates", {});
+    const own = certificates.find((one) => one.id === id && one.role === "node");
+    expect(JSON.stringify(own)).to.contain("sold");
+    expect(existsSync(join(site.project.project, ".kcore/applied/n19.json"))).to.equal(false);
+  });
+
   it("node drain and cordon ask Kubernetes where kcore.yaml names a kubeconfig", async () => {
     await enroll("n11");
     const kube = await KubeStandIn.start();

@@ -81,6 +81,28 @@ describe("a whole session with any /bin/sh", () => {
     });
 
   for (const shell of shells)
+    it(`lets checks, and all steps with its onFailure, follow a failed check, with ${shell}`, async function () {
+      if (!existsSync(shell)) return this.skip();
+      const check = (id: string, apply = sh`:`, more: Parameters<typeof draftOf>[2] = {}) => ({
+        ...draftOf(id, commandStep(apply), { severity: "error", ...more }),
+        isCheck: true as const,
+      });
+      const answers = { onFailure: ["test/first"] };
+      const drafts = [
+        check("first", sh`exit 1`),
+        check("reacts", sh`:`, answers),
+        check("follows"),
+        draftOf("mends", commandStep(sh`:`), answers),
+        draftOf("work", commandStep(sh`:`)),
+      ];
+      const run = await performOn(at("state"), drafts, { connect: withShell(shell) });
+      expect(run.outcomes()).to.deep.equal(["first failed", "reacts changed", "follows changed", "mends changed"]);
+      const passed = [check("first"), check("reacts", sh`:`, answers)];
+      const fine = await performOn(at("fine"), passed, { connect: withShell(shell) });
+      expect(fine.outcomes()).to.deep.equal(["first changed", "reacts skipped"]);
+    });
+
+  for (const shell of shells)
     it(`runs a command and gathers facts without a runner, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const connect = withShell(shell);

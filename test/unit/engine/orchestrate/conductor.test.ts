@@ -686,15 +686,18 @@ describe("an action that is a check", () => {
     expect([isTold, exitCode]).to.deep.equal([true, 1]);
   });
 
-  it("has its own onFailure stages, also behind another failed check", async () => {
+  it("has its own closing stages also behind another failed check", async () => {
     const told: string[] = [];
-    const check = (id: string) =>
-      actionStage(id, testAction(id, refused, refused), {
-        check: { severity: "error" },
-        onFailure: [actionStageOf(`tell-${id}`, () => void told.push(id))],
-      });
-    await conduct(single, [check("first"), check("second")]);
-    expect(told).to.deep.equal(["first", "second"]);
+    const check = (id: string, each?: readonly string[]) => ({
+      ...planned(id, refused, "error"),
+      ...(each && { nodes: each }),
+      onFailure: [actionStageOf(`tell-${id}`, () => void told.push(id))],
+    });
+    expect((await conduct(single, [check("first"), check("second")])).exitCode).to.equal(1);
+    expect(
+      (await conduct(single, [check("third", single), check("fourth", single), stageB(single)])).stages,
+    ).to.include("b skipped");
+    expect(told).to.deep.equal(["first", "second", "third", "fourth"]);
   });
 
   it("fails where it cannot tell, except in a dry run", async () => {
