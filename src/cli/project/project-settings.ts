@@ -16,29 +16,40 @@ const Name = z.string().min(1);
 const Count = z.int().positive();
 
 const Reconcile = z.strictObject({
-  branch: Name.default("main"),
+  branch: Name.default("main").describe("The branch of origin that the nodes follow."),
   run: z
     .strictObject({
-      orchestrate: Name.optional(),
-      state: z.array(Name).min(1).optional(),
-      params: z.record(z.string(), z.unknown()).default({}),
+      orchestrate: Name.optional().describe("An orchestration."),
+      state: z.array(Name).min(1).optional().describe("Instead: states."),
+      params: z.record(z.string(), z.unknown()).default({}).describe("Their parameters."),
     })
-    .refine((run) => (run.orchestrate === undefined) !== (run.state === undefined), "needs orchestrate, or state"),
-  on: Name.optional(),
-  maxChanges: Count.optional(),
-  maxNodes: Count.optional(),
-  windows: z.array(MaintenanceWindow).default([]),
-  interval: Name.default("10m").refine((text) => (parseDuration(text) ?? 0) >= 1, "must be a duration, such as 10m"),
+    .refine((run) => (run.orchestrate === undefined) !== (run.state === undefined), "needs orchestrate, or state")
+    .describe("The work that each node shall have."),
+  on: Name.optional().describe("The nodes; by default those of the orchestration, or all nodes."),
+  maxChanges: Count.optional().describe("The most changed steps of a pass; more wait for an operator."),
+  maxNodes: Count.optional().describe("The most changed nodes of a pass; more wait for an operator."),
+  windows: z.array(MaintenanceWindow).default([]).describe("Times in which nodes may be changed; none: always."),
+  interval: Name.default("10m")
+    .refine((text) => (parseDuration(text) ?? 0) >= 1, "must be a duration, such as 10m")
+    .describe("The time between two passes of the timer."),
 });
 export type ReconcileSettings = z.output<typeof Reconcile>;
 
-const Settings = z.strictObject({
-  cluster: z.string().optional(),
+/** The keys of `kcore.yaml`. */
+export const Settings = z.strictObject({
+  cluster: z.string().optional().describe("The context of the cluster that the project's machines belong to."),
   runs: z
-    .strictObject({ requireClean: z.boolean().default(false), requireSigned: z.boolean().default(false) })
-    .prefault({}),
-  reconcile: Reconcile.optional(),
-  drain: Drain.optional(),
+    .strictObject({
+      requireClean: z.boolean().default(false).describe("Refuses runs with files that differ from the commit."),
+      requireSigned: z
+        .boolean()
+        .default(false)
+        .describe("Refuses runs of a commit whose signature git does not trust."),
+    })
+    .prefault({})
+    .describe("Demands on each run that may change a node."),
+  reconcile: Reconcile.optional().describe("The work of kcore reconcile (docs/gitops.md)."),
+  drain: Drain.optional().describe("How work leaves a node and comes back (docs/removal.md)."),
 });
 
 /** The settings in a project's `kcore.yaml` (docs/gitops.md, docs/removal.md); the defaults without that file. @throws KcoreError with every problem of the file */

@@ -3,6 +3,7 @@ import { actionNames, findAction } from "#actions/registry.ts";
 import { JumpSchema, NodeSchema, SharedSchema } from "#engine/roster/entry-schema.ts";
 import { knownModules } from "../modules/known-modules.ts";
 import { projectIfAny } from "../project/find-project.ts";
+import { Settings } from "../project/project-settings.ts";
 import { either, mapInner, schemaOf, type JsonSchema } from "../modules/json-schema.ts";
 import { orchestrationSchema } from "./orchestration-schema.ts";
 import { stateSchema } from "./state-schema.ts";
@@ -17,6 +18,7 @@ const makers = {
     return orchestrationSchema(actions.filter((action) => action !== undefined));
   },
   manifest: () => Promise.resolve(manifestSchema()),
+  project: () => Promise.resolve(schemaOf(Settings)),
 };
 
 /** A kind of file that the operator writes. */

@@ -139,7 +139,7 @@ export class Conductor {
         this.#countFailure(++failures, pace, node);
       } else if (end.outcome === "ok" && afterBlock(name) === "ends") await this.#endNode(node, { outcome: "done" });
       else if (afterBlock(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected)
-        await this.#restNode(node);
+        await this.#orWarn(node, "letting it rest", () => node.rest());
     };
     const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = pace;
     const room = Math.max(1, maxUnavailable - this.#countUnavailable());
@@ -151,10 +151,6 @@ export class Conductor {
   #countUnavailable(): number {
     const ends = this.#nodes.map(({ outcome }) => outcome);
     return ends.filter((outcome) => outcome === "failed" || outcome === "unreachable").length;
-  }
-
-  async #restNode(node: RunNode): Promise<void> {
-    await this.#orWarn(node, "letting it rest", () => node.rest());
   }
 
   /** Does some work for a node. A failure of this work is a bug, which is warned of and ends no run. */
@@ -250,7 +246,11 @@ export class Conductor {
   async #cleanUp(stage: PlannedStage): Promise<void> {
     if (stage.onFailure.length === 0 || this.#run.isStopping) return;
     this.#expect(stage.onFailure);
+    // An earlier failed check holds back further stages of the run, but not these.
+    const held = this.#held;
+    this.#held = undefined;
     await this.#runSections(runSections(stage.onFailure));
+    this.#held = held ?? this.#held;
   }
 
   async #endNodes(): Promise<void> {

@@ -12,7 +12,7 @@ import {
 } from "#engine/transport/host.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
-import { leavesOut } from "./node-revisions.ts";
+import { isDesiredState, leavesOut } from "./node-revisions.ts";
 import type { RunDependencies, RunRequest } from "./run-types.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
@@ -79,12 +79,10 @@ export class LiveRun {
   }
 
   /** Keeps the revision of a node that got the run's states, or a part of them. */
-  keepRevision({ name, entry: { id }, wasStarted, wasTouched }: RunNode, outcome: NodeOutcome): void {
+  keepRevision({ name, entry: { id }, hadWork, wasTouched }: RunNode, outcome: NodeOutcome): void {
     const { deps, request } = this;
     const { what, params, on, dryRun } = request;
-    const isWork = what.kind === "orchestration" || what.kind === "state";
-    const gotAny = outcome === "done" ? wasStarted : wasTouched;
-    if (!isWork || dryRun || !gotAny) return;
+    if (!isDesiredState(what) || dryRun || !hadWork || (outcome !== "done" && !wasTouched)) return;
     const { runId: run, revision, dirty } = deps;
     const isWhole = outcome === "done" && !leavesOut(request);
     const more = omitUndefined({ on, revision, dirty });

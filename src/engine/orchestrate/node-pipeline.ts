@@ -207,6 +207,7 @@ function keepResult(run: LiveRun, node: RunNode, group: readonly ReadyStage[], r
   let broken: PlannedStage | undefined;
   for (const { stage, steps } of group) {
     keepOutputs(run, node, stage, steps, result);
+    node.hadWork ||= steps.some(({ isCheck }) => isCheck !== true);
     noteApplied(run, node, { stage, steps }, result);
     // Behind a failed check further checks run, also those of later stages.
     if (isDone || (result.finishedStages.has(stage.id) && (broken === undefined || steps.length > 0))) {

@@ -2,6 +2,16 @@ import { keepNodeFile, readNodeFile, readNodeFiles } from "#engine/facts/node-fi
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeRevision, RunRequest } from "./run-types.ts";
 
+/** Shipped orchestrations that look at nodes, or whose work is done once. */
+const jobs: ReadonlySet<string> = new Set(
+  "validate verify_node node_work remove_node replace_node update update_rollback".split(" "),
+);
+
+/** Whether a run of this work gives a node its desired state, which later dry runs can be compared with. */
+export function isDesiredState(what: RunRequest["what"]): boolean {
+  return what.kind === "state" || (what.kind === "orchestration" && !jobs.has(what.name));
+}
+
 /** Whether a run of this request leaves steps out that its orchestration or states have. */
 export function leavesOut({ part: { only, from, tags } = {} }: RunRequest): boolean {
   return [only, from, tags].some((selection) => selection !== undefined);

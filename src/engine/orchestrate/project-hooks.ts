@@ -82,8 +82,7 @@ function hooksOf({ kubernetes, timeoutSeconds: limitSeconds, ...drain }: z.outpu
     const { state, command, params = {} } = own ?? {};
     if (state !== undefined) return [{ ...common, kind: "state", state, params: { ...params } }];
     if (command !== undefined) return [{ ...common, kind: "command", command }];
-    const isOfWork = what !== "storage" && what !== "leave";
-    return kubernetes && isOfWork ? [{ ...common, ...kubernetes, kind: "kubernetes" }] : [];
+    return kubernetes && what !== "storage" ? [{ ...common, ...kubernetes, kind: "kubernetes" }] : [];
   };
   return [
     ...make("drain", drain),
@@ -93,5 +92,7 @@ function hooksOf({ kubernetes, timeoutSeconds: limitSeconds, ...drain }: z.outpu
     ...(drain.onFailure === "uncordon" ? make("failedDrain", drain.uncordon) : []),
     ...make("storage", drain.storage),
     ...make("leave", drain.leave),
+    // The software's own way out, such as etcd's, leaves the node's object in Kubernetes.
+    ...(drain.leave ? make("leave", undefined) : []),
   ];
 }

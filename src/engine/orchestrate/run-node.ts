@@ -27,6 +27,8 @@ export class RunNode {
   /** By step id, the outcomes in the earlier parts of a resumed run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
   watch: SessionWatch = ignoreEvents;
+  /** Whether a stage had steps for the node that are no checks. */
+  hadWork = false;
   /** The states that stages applied to the node. */
   readonly applied: Applied[] = [];
 

@@ -63,7 +63,9 @@ export const RunShape = z.strictObject({
   severity: z
     .enum(["error", "warning"])
     .optional()
-    .describe("Makes the action a check: it only looks, as in a dry run, and further checks follow its failure."),
+    .describe(
+      "Makes the action a check: it only looks, as in a dry run. Further checks follow its failure; with “each”, none on that node.",
+    ),
   remedy: z.string().min(1).optional().describe("Of a check: the command, or the work, that mends its failure."),
 });
 

@@ -155,6 +155,8 @@ c_take_file() {
   [ "$(stat -c %s ./f)" -ge "$c_size" ] || exit 1
   [ "$(c_sum <./f)" = "$c_all" ] || { rm -f ./f && refuse COPY_DIFFERS "the source of $c_dest was changed during the copy"; }
   [ -n "$c_here" ] || chown "$k_own:$k_grp" ./f || exit 1
+  [ "$c_owner" = - ] || chown "$c_owner" ./f || exit 1
+  [ "$c_group" = - ] || chgrp "$c_group" ./f || exit 1
   chmod "$c_mode" ./f && c_flush ./f && mv -fT ./f "../$c_name" && rmdir "../.$c_name.kcore-part" && c_flush ..
 }
 

@@ -565,8 +565,8 @@ k_end_step() {
 k_step() {
   k_step_n=$((k_step_n + 1)) k_turn=0
   if [ -n "$k_stop" ]; then return; fi
-  # k_held: the first failure is that of a check, which further checks follow.
-  if [ -n "$k_failed" ] && [ -z "${k_held:+$ck}" ]; then
+  # k_held: the first failure is that of a check. Further checks follow, and steps with onFailure.
+  if [ -n "$k_failed" ] && { [ -n "$fo" ] || [ -z "${k_held:+$ck}" ]; }; then
     case " $fo " in *" $k_failed "*) ;; *) return ;; esac
   elif [ -n "$fo" ]; then
     k_flush && k_event "end $i skipped 0 nothing failed"

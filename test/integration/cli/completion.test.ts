@@ -61,7 +61,7 @@ describe("completion in real shells", () => {
       "kcore node approve ": ["here", "gone"],
       "kcore config use-context p": ["prod"],
       "kcore --context ": ["lab", "prod"],
-      "kcore schema ": ["state", "roster", "orchestration", "manifest"],
+      "kcore schema ": ["state", "roster", "orchestration", "manifest", "project"],
       "kcore check -o g": ["github", "gitlab"],
       "kcore modules file.m": ["file.managed"],
       "kcore state show prefl": ["preflight"],

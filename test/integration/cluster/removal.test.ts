@@ -5,6 +5,7 @@ import { ClusterSite } from "#support/cluster-site.ts";
 import { eventually } from "#support/cluster.ts";
 import { refusalCodeOf } from "#support/controllers.ts";
 import type { CommandEnd } from "#support/kcore.ts";
+import { describeWithKube } from "#support/kube-server.ts";
 import { KubeStandIn } from "#support/kube-stand-in.ts";
 import { startTargets, type Targets } from "#support/targets.ts";
 
@@ -126,6 +127,73 @@ ${more}`;
         expect(stdout).to.contain(`on ${name} stay: /nix/store`);
         await expectGone(id, name);
       });
+
+  describeWithKube("Kubernetes agrees", (kube) => {
+    const pods = "/api/v1/namespaces/default/pods";
+    const settings = "  kubernetes: { kubeconfig: kubeconfig }\n  onFailure: uncordon\n";
+    beforeEach(() =>
+      site.project.write({
+        "project/kubeconfig": kube().kubeconfig(),
+        "project/kcore.yaml": drainOf(settings).replace(/^ {2}(command|cordon|uncordon|after): .*\n/gm, ""),
+      }),
+    );
+    afterEach(() => kube().call("DELETE", pods));
+    const stateOf = async (name: string): Promise<readonly unknown[]> => {
+      const { items } = await kube().get(`${pods}?fieldSelector=spec.nodeName=${name}`);
+      const node = await kube()
+        .get(`/api/v1/nodes/${name}`)
+        .catch(() => undefined);
+      return [node === undefined ? "gone" : (node.spec.unschedulable ?? false), items.length];
+    };
+    /** A node with a pod that ends only without this finalizer. */
+    const enrollThere = async (name: string, finalizers: readonly string[] = []): Promise<string> => {
+      await kube().create("/api/v1/nodes", { metadata: { name } });
+      const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "rs", uid: "u", controller: true }];
+      const spec = { nodeName: name, containers: [{ name: "c", image: "i" }], terminationGracePeriodSeconds: 0 };
+      await kube().create(pods, { metadata: { name: `pod-${name}`, ownerReferences, finalizers }, spec });
+      return enroll(name);
+    };
+    const expectOver = async (id: string, name: string, words: readonly string[]): Promise<void> => {
+      const { code, stdout, stderr } = await kcore(...words);
+      expect(code, stdout + stderr).to.equal(0);
+      expect(await stateOf(name)).to.deep.equal(["gone", 0]);
+      expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
+    };
+
+    for (const [place, isObjectThere] of Object.entries({ storage: true, leave: true, stop: false, machine: false }))
+      it(`when a removal is killed at ${place} and taken up again`, async () => {
+        const name = `k-${place}`;
+        const id = await enrollThere(name);
+        await killAt(place, remove(name));
+        expect(await stateOf(name)).to.deep.equal([isObjectThere ? true : "gone", 0]);
+        const isResumed = place === "storage" || place === "stop";
+        if (!isResumed) await kcore("node", "unlock", name, "--yes");
+        await expectOver(id, name, isResumed ? ["runs", "resume", "last"] : remove(name));
+      });
+
+    it("when it is killed in the drain, after a pod was evicted", async () => {
+      const id = await enrollThere("k-drain", ["example.com/hold"]);
+      const killed = site.start(...remove("k-drain"));
+      const pod = `${pods}/pod-k-drain`;
+      await eventually(async () => (await kube().get(pod)).metadata.deletionTimestamp !== undefined);
+      process.kill(await site.project.driver(), "SIGKILL");
+      await killed.ended;
+      expect(await stateOf("k-drain")).to.deep.equal([true, 1]);
+      await kube().patch(pod, { metadata: { finalizers: null } });
+      await expectOver(id, "k-drain", ["runs", "resume", "last"]);
+    });
+
+    it("when the storage alone is taken out, and when the machine is gone", async () => {
+      const id = await enrollThere("k-part");
+      expect((await kcore(...remove("k-part", "storage_only=true"))).code).to.equal(0);
+      expect(await stateOf("k-part"), "cordoned, with its pods").to.deep.equal([true, 1]);
+      const roster = readFileSync(rosterFile(), "utf8").replace(/port: \d+/, "port: 1");
+      writeFileSync(rosterFile(), roster);
+      expect((await kcore(...remove("k-part", "unreachable=true"))).code).to.equal(0);
+      expect((await stateOf("k-part"))[0]).to.equal("gone");
+      expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
+    });
+  });
 
   it("a removal that is over is left alone, and its last words lead back", async () => {
     const id = await enroll("n7");

@@ -1,3 +1,4 @@
+import type { KeyChange } from "#controller/replica/replica.ts";
 import { fenceOf, stepOf, type Order, type OrderStep } from "#rollout/order.ts";
 import {
   hasEnded,
@@ -137,7 +138,6 @@ export class Checks {
       if (what === "removed") this.#removed(controller, name);
       if (value === null) continue;
       if (what === "owner") this.#owned(controller.id, name, value as Owner);
-      if (what === "head") this.#applied(controller, name);
       if (what === "hook") {
         const hookName = decodeURIComponent(hook);
         this.#world.hooks.answered(controller, { name, id, hook: hookName, answer: value as HookAnswer });
@@ -150,20 +150,27 @@ export class Checks {
     }
   }
 
-  /** (r) The owner of the update accepts its manifest, as far as that controller knows. */
-  #applied(controller: SimController, name: string): void {
-    const { owner } = controller.of(name);
-    if (owner && owner.owner !== controller.id)
-      this.#world.violate(`(r) ${controller.id} takes a manifest of ${name}, which ${owner.owner} owns`);
+  /**
+   * (r) The owner of an update accepts its manifest, and (s) removes it, as far as the controller knows when it writes: before the write is
+   * durable, the journal can bring another owner.
+   */
+  writing(controller: SimController, changes: readonly KeyChange[]): void {
+    for (const { key, value } of changes) {
+      const [, name = "", what = ""] = key.split("/");
+      const { owner } = controller.of(name);
+      if (!owner || owner.owner === controller.id) continue;
+      if (what === "head" && value !== null)
+        this.#world.violate(`(r) ${controller.id} takes a manifest of ${name}, which ${owner.owner} owns`);
+      if (what === "removed") this.#world.violate(`(s) ${controller.id} removes ${name}, which ${owner.owner} owns`);
+    }
   }
 
   /**
-   * (s) Only its owner removes an update, and only a finished one. No node may be down or drained by it, or run a version that only it records.
+   * (s) Only a finished update is removed. No node may be down or drained by it, or run a version that only it records.
    */
   #removed(controller: SimController, name: string): void {
-    const { owner, progress, rows, head } = controller.of(name);
+    const { progress, rows, head } = controller.of(name);
     const refuse = (why: string): never => this.#world.violate(`(s) ${controller.id} removes ${name}, ${why}`);
-    if (owner?.owner !== controller.id) refuse(`which ${owner?.owner} owns`);
     if (!progress || progress.generation !== head?.generation || !hasEnded(progress.phase))
       refuse(`which is ${progress?.phase}`);
     for (const [id, row] of rows) {

@@ -186,8 +186,15 @@ export class SimController implements SimProcess {
       },
       start: "found",
     });
-    // Decisions read the status several times in one event.
-    const replica: Replica = { ...own, status: this.#oncePerEvent(() => own.status()) };
+    const replica: Replica = {
+      ...own,
+      // Decisions read the status several times in one event.
+      status: this.#oncePerEvent(() => own.status()),
+      write: (changes) => {
+        this.#world.checks.writing(this, changes);
+        return own.write(changes);
+      },
+    };
     replica.watch((changed) => {
       if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
     });

@@ -68,7 +68,13 @@ describe("JSON Schema", () => {
         expect(await refusedAt(kind, readFileSync(join(root, file), "utf8"))).to.deep.equal([]));
 
   it("accepts the examples of README and docs", async () => {
-    const kinds: Readonly<Record<string, SchemaKind>> = { kind: "manifest", stages: "orchestration", steps: "state" };
+    const kinds: Readonly<Record<string, SchemaKind>> = {
+      kind: "manifest",
+      stages: "orchestration",
+      steps: "state",
+      cluster: "project",
+      drain: "project",
+    };
     const found = new Set<SchemaKind>();
     for (const { blocks } of readPages({ adr: false }))
       for (const { info, text, at, page } of blocks) {

@@ -9,6 +9,7 @@ import type { PlannedStage } from "#engine/orchestrate/plan.ts";
 import type { Unknown } from "#engine/expressions/unknown.ts";
 import type { NodeSession, OpenSession } from "#engine/session/session.ts";
 import type { Roster } from "#engine/roster/roster.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
@@ -632,6 +633,22 @@ describe("the pace of a stage", () => {
   });
 });
 
+describe("the revision of a node", () => {
+  it("is kept if the node had steps that are no checks", async () => {
+    const kept = async (steps: readonly (string | UnresolvedStep)[]): Promise<readonly string[]> => {
+      const names: string[] = [];
+      await conduct(single, [applyStage("a", single, steps)], {
+        request: { what: { kind: "state", names: ["s"] } },
+        deps: { keepRevision: (node) => void names.push(node) },
+      });
+      return names;
+    };
+    const check = unresolvedStep("s/a", { isCheck: true });
+    expect(await kept([check])).to.deep.equal([]);
+    expect(await kept([check, "s/b"])).to.deep.equal(single);
+  });
+});
+
 describe("an action that is a check", () => {
   const planned = (id: string, plan: () => ActionResult, severity: "error" | "warning") => {
     const never = (): ActionResult => {
@@ -667,6 +684,17 @@ describe("an action that is a check", () => {
     );
     const { exitCode } = await conduct(single, [planned("first", refused, "error")], { onFailure: [tell] });
     expect([isTold, exitCode]).to.deep.equal([true, 1]);
+  });
+
+  it("has its own onFailure stages, also behind another failed check", async () => {
+    const told: string[] = [];
+    const check = (id: string) =>
+      actionStage(id, testAction(id, refused, refused), {
+        check: { severity: "error" },
+        onFailure: [actionStageOf(`tell-${id}`, () => void told.push(id))],
+      });
+    await conduct(single, [check("first"), check("second")]);
+    expect(told).to.deep.equal(["first", "second"]);
   });
 
   it("fails where it cannot tell, except in a dry run", async () => {

@@ -1,5 +1,11 @@
 import { expect } from "chai";
-import { keepRevision, leavesOut, revisionOf, revisionWords } from "#engine/orchestrate/node-revisions.ts";
+import {
+  isDesiredState,
+  keepRevision,
+  leavesOut,
+  revisionOf,
+  revisionWords,
+} from "#engine/orchestrate/node-revisions.ts";
 import type { NodeRevision } from "#engine/orchestrate/run-types.ts";
 import { fleetTables } from "#tui/ink/fleet/section-rows.ts";
 import { createTheme } from "#tui/ink/theme.ts";
@@ -41,6 +47,13 @@ describe("the revisions of nodes", () => {
       part({ only: ["web"] }),
       part({ tags: ["a"] }),
     ]).to.deep.equal([false, false, true, true]);
+  });
+
+  it("come from states and orchestrations, but from no look and no removal", () => {
+    const orchestration = (name: string) => isDesiredState({ kind: "orchestration", name });
+    expect([isDesiredState({ kind: "state", names: ["web"] }), orchestration("site")]).to.deep.equal([true, true]);
+    expect(["validate", "node_work", "remove_node"].filter(orchestration)).to.deep.equal([]);
+    expect(isDesiredState({ kind: "exec", argv: ["true"], shell: false })).to.equal(false);
   });
 
   it("stand on the fleet's page if a node has one", () => {

@@ -112,6 +112,12 @@ for (const shell of shellsOf(import.meta.filename, ["dash", "bash", "busybox sh"
         expect(copy({ isFetch: true, destination: at("there/ä'\"") })).to.include("done ");
         expect(readFileSync(at("there/ä'\""), "utf8")).to.equal("secret\n");
       });
+
+      it("gives a fetched file to --owner", () => {
+        copy({ isFetch: true, owner: [`${user}`, `${user + 1}`] });
+        const { uid, gid } = statSync(at("there/x"));
+        expect([uid, gid]).to.deep.equal([user, user + 1]);
+      });
     });
 
     describe("a folder on a node", () => {
