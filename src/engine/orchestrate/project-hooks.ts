@@ -36,13 +36,10 @@ export const Drain = z
     storage: Hook.optional().describe("Waits until what the node stores is elsewhere."),
     leave: Hook.optional().describe("Takes the node out of a cluster of its software, such as etcd."),
   })
-  .refine(
-    ({ state, command, kubernetes, leave }) => {
-      const ways = count(state, command, kubernetes);
-      return ways === 1 || (ways === 0 && leave !== undefined);
-    },
-    "needs one of state, command and kubernetes, or leave alone",
-  )
+  .refine(({ state, command, kubernetes, leave }) => {
+    const ways = count(state, command, kubernetes);
+    return ways === 1 || (ways === 0 && leave !== undefined);
+  }, "needs one of state, command and kubernetes, or leave alone")
   .refine(
     ({ onFailure, uncordon, kubernetes }) => onFailure === "keep" || (uncordon ?? kubernetes) !== undefined,
     "onFailure: uncordon needs uncordon, or kubernetes",
