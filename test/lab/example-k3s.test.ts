@@ -145,6 +145,8 @@ describe("examples/k3s, with a stand-in for k3s", () => {
     expect(await on(nodes["a2"] as LabNode, left)).to.equal("");
     await bastion.does("orchestrate", "k3s/remove", "a2", "--output", "plain");
     expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
+    await bastion.does("orchestrate", "k3s/remove", "a1", "--set", "unreachable=true", "--output", "plain");
+    expect(await members()).to.deep.equal(["s1 Ready", "s2 Ready"]);
   });
 
   it("takes k3s from all machines", async () => {

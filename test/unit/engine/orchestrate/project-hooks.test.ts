@@ -44,9 +44,9 @@ describe("the hooks of kcore.yaml", () => {
     ]);
   });
 
-  it("are all four changes by Kubernetes, and after a failed drain if asked", () => {
+  it("are all four changes by Kubernetes and the leave, and after a failed drain if asked", () => {
     const four = ["drain kubernetes", "undrain kubernetes", "cordon kubernetes", "uncordon kubernetes"];
-    expect(kindsIn("drain: { kubernetes: { kubeconfig: /k } }\n")).to.deep.equal(four);
+    expect(kindsIn("drain: { kubernetes: { kubeconfig: /k } }\n")).to.deep.equal([...four, "leave kubernetes"]);
     const back = "drain: { kubernetes: { kubeconfig: /k }, onFailure: uncordon, after: { command: ./x } }\n";
     expect(kindsIn(back)).to.deep.equal([
       "drain kubernetes",
@@ -54,6 +54,7 @@ describe("the hooks of kcore.yaml", () => {
       "cordon kubernetes",
       "uncordon kubernetes",
       "failedDrain kubernetes",
+      "leave kubernetes",
     ]);
   });
 
