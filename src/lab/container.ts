@@ -63,7 +63,7 @@ async function environmentOf(place: LabPlace, node: NodeRecord): Promise<Record<
     CGROUP: nodeGroup(place, node),
     LOWER: node.images.join(":"),
     DISKS: String(node.disks.length),
-    SOURCES: sourcesLine(place),
+    SOURCES: node.release === undefined ? sourcesLine(place) : "",
     KEY: (await readFile(join(place.home, "id.pub"), "utf8")).trim(),
   };
 }

@@ -22,6 +22,8 @@ interface ImageNeeds {
   readonly withNix: boolean;
   readonly withVms: boolean;
   readonly withZfs: boolean;
+  /** Debian releases of nodes besides `suite`. */
+  readonly releases: readonly string[];
   /** Sorted names of packages that nodes may install besides `servedPackages`. */
   readonly packages: readonly string[];
 }
@@ -43,12 +45,24 @@ export async function prepareImages(
   if (withVms && process.arch !== "x64") throw noVms();
   const images = await nameImages(place, wanted);
   const { debian, layer, nix, busybox, packages, more, vm, golden, zfs } = images;
-  const folders = [debian, layer, nix, busybox, packages, more, vm, golden, zfs].filter((folder) => folder !== "");
+  const folders = [
+    debian,
+    layer,
+    nix,
+    busybox,
+    packages,
+    more,
+    vm,
+    golden,
+    zfs,
+    ...Object.values(images.releases),
+  ].filter((folder) => folder !== "");
   const isZfsNamed = !withZfs || zfs !== "";
   if (isZfsNamed && folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
     const others = [
       "more-",
+      "release-",
       ...(withNix ? [] : ["nix-"]),
       ...(withVms ? [] : ["vm-", "golden-"]),
       ...(withZfs && isZfsNamed ? [] : ["zfs-"]),
@@ -68,6 +82,11 @@ export async function prepareImages(
       ...makeTasks(images.debian, `making the Debian ${suite} image from ${site}`, (aside) =>
         makeDebian(aside, site, place),
       ),
+      ...Object.entries(images.releases).flatMap(([release, folder]) =>
+        makeTasks(folder, `making the Debian ${release} image from ${site}`, (aside) =>
+          makeDebian(aside, site, place, { release }),
+        ),
+      ),
       ...makeTasks(images.busybox, "making the BusyBox image", async (aside) => makeBusybox(aside, await apt())),
     ]);
     await tasks(packagesTask(images.packages, "fetching the packages that nodes may install", servedPackages));
@@ -82,7 +101,7 @@ export async function prepareImages(
     const makeVm = async (folder: string, say: (progress: string) => void): Promise<void> => {
       const tree = join(folder, "tree");
       say(`making a larger Debian ${suite} image from ${site}`);
-      await makeDebian(tree, site, place, vmPackages);
+      await makeDebian(tree, site, place, { more: vmPackages });
       say("making a disk image of it");
       await makeVmImage(folder, tree, await apt());
     };
@@ -102,12 +121,14 @@ export async function prepareImages(
 
 async function nameImages(
   place: LabPlace,
-  { withNix, withVms, withZfs, packages: named }: ImageNeeds,
+  { withNix, withVms, withZfs, packages: named, releases }: ImageNeeds,
 ): Promise<Images> {
   const { home } = place;
   const assets = assetFolder();
   const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
-  const debian = hashTexts(await read("make-image"), suite, ...imagePackages);
+  const treeOf = async (release: string): Promise<string> =>
+    hashTexts(await read("make-image"), release, ...imagePackages);
+  const debian = await treeOf(suite);
   const packages = hashTexts(debian, JSON.stringify(servedPackages));
   const vm = withVms ? join(home, "images", `vm-${hashTexts(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
@@ -116,6 +137,11 @@ async function nameImages(
     zfs: withZfs && existsSync(vm) ? await zfsOf(place, vm) : "",
     golden: withVms ? join(home, "images", `golden-${await hashGolden(vm)}`) : "",
     debian: join(home, "images", `debian-${debian}`),
+    releases: Object.fromEntries(
+      await Promise.all(
+        releases.map(async (release) => [release, join(home, "images", `release-${release}-${await treeOf(release)}`)]),
+      ),
+    ) as Record<string, string>,
     layer: join(home, "images", `layer-${await hashLayer()}`),
     busybox: join(home, "images", `busybox-${hashTexts(await read("make-busybox"), ...busyboxPackages)}`),
     nix: withNix ? join(home, "images", `nix-${hashTexts(packages, await read("make-nix"), ...nixPackages)}`) : "",
@@ -176,9 +202,9 @@ async function makeDebian(
   folder: string,
   site: string,
   place: LabPlace,
-  more: readonly string[] = [],
+  { release = suite, more = [] }: { readonly release?: string; readonly more?: readonly string[] } = {},
 ): Promise<string> {
-  const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages, ...more];
+  const args = [folder, release, site, join(place.home, "debs"), ...imagePackages, ...more];
   await mustRun(...boundCommand(join(assetFolder(), "make-image"), args));
   return formatBytes(Number((await mustRun("du", ["-sk", folder])).split("\t")[0]) * 1024);
 }

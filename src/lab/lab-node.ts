@@ -57,7 +57,7 @@ export type LabNode = Awaited<ReturnType<typeof labNode>>;
  * down.
  */
 export type Prepare = <T>(
-  nodes: readonly Pick<NodeSpec, "kind" | "nix" | "zfs" | "tpm">[],
+  nodes: readonly Pick<NodeSpec, "kind" | "release" | "nix" | "zfs" | "tpm">[],
   work: (images: Images) => Promise<T>,
 ) => Promise<T>;
 

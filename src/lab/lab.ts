@@ -47,6 +47,7 @@ export async function openLab(options: LabOptions = {}) {
   const place = await findLabPlace(where);
   const prepare: Prepare = async (nodes, work) => {
     const withVms = nodes.some(({ kind }) => kind === "vm");
+    const releases = nodes.flatMap(({ release }) => (release === undefined ? [] : [release]));
     const withNix = nodes.some(({ nix = false }) => nix);
     const withZfs = nodes.some(({ zfs = false }) => zfs);
     const withTpm = nodes.some(({ tpm = false }) => tpm);
@@ -60,7 +61,7 @@ export async function openLab(options: LabOptions = {}) {
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
     const packages = await namedPackages(place, named);
-    const images = await prepareImages(place, { mirror, tasks, note, withNix, withVms, withZfs, packages });
+    const images = await prepareImages(place, { mirror, tasks, note, withNix, withVms, withZfs, packages, releases });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
       await recordLabPlace(place);

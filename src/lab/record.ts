@@ -20,6 +20,8 @@ export interface NodeSpec {
   readonly root?: string;
   /** A virtual machine that runs a live system, until its first disk has a boot loader to boot from. */
   readonly live?: boolean;
+  /** The Debian release of a container, such as “trixie”; default `suite`. Another release has no repository of packages. */
+  readonly release?: string;
   /** Whether a Debian node has Nix from the start, as deploy_node installs it. */
   readonly nix?: boolean;
   /** Whether a virtual machine has ZFS's kernel modules and programs. */
@@ -112,7 +114,11 @@ async function makeRecord(place: LabPlace, spec: NodeSpec, number: number, image
   await replaceFile(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
   const layers = {
     busybox: [images.busybox],
-    debian: [images.layer, ...(spec.nix ? [join(images.nix, "tree")] : []), images.debian],
+    debian: [
+      images.layer,
+      ...(spec.nix ? [join(images.nix, "tree")] : []),
+      (spec.release === undefined ? undefined : images.releases[spec.release]) ?? images.debian,
+    ],
     vm: [images.vm, images.golden, ...(spec.zfs ? [images.zfs] : [])],
   }[spec.kind];
   const record: NodeRecord = { ...spec, number, address, id: randomUUID(), hostKey, images: layers, folder };
@@ -169,6 +175,8 @@ export function diskFile({ folder }: NodeRecord, index: number): string {
 /** The images of nodes; each folder is complete, never changed, and named after its inputs. */
 export interface Images {
   readonly debian: string;
+  /** The trees of other Debian releases, by their names. */
+  readonly releases: Readonly<Record<string, string>>;
   /** The layer over the Debian tree: helpers that make loop devices behave like disks. */
   readonly layer: string;
   readonly busybox: string;

@@ -9,6 +9,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const images = {
   debian: "/i/d",
+  releases: {},
   layer: "/i/l",
   nix: "/i/n",
   busybox: "/i/b",

@@ -98,6 +98,10 @@ ${isEnabled ? sh`case $UnitFileState in static | indirect) ${refuseStatic(unit)}
 export function verifyUnit(name: string): Sh {
   return sh`if have systemd-analyze; then
   output=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
+  # Before systemd 250 the option is missing, and errors of other units are told, too.
+  case $output in *"unrecognized option"*)
+    output=$(systemd-analyze verify --man=no "$unit" 2>&1 | grep -F -e "\${unit##*/}" | grep -v 'is not executable: No such file') ;;
+  esac
   [ -z "$output" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$output"
 fi`;
 }
