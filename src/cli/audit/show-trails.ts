@@ -28,10 +28,18 @@ const columns: readonly Column<NamedEntry>[] = [
   { title: "WHO", cell: (entry) => text(entry["by"] ?? entry["who"]) },
   { title: "WHAT", cell: (entry) => text(entry["method"] ?? entry["type"]) },
   { title: "ABOUT", cell: (entry) => text(entry["target"] ?? entry["command"] ?? entry["run"]) },
-  { title: "OUTCOME", cell: (entry) => text(entry["outcome"]) },
+  { title: "OUTCOME", cell: outcomeOf },
   { title: "RUN", cell: (entry) => text(entry["run"]), wide: true },
   { title: "FROM", cell: (entry) => text(entry["from"]), wide: true },
 ];
+
+/** A pass of `kcore reconcile` has reasons beside its outcome: with a refused commit the nodes are in order with the one before. */
+function outcomeOf({ outcome, reasons, away }: NamedEntry): string {
+  const [first = ""] = [reasons].flat().map(text);
+  const missing = [away].flat().filter((node) => typeof node === "string");
+  const more = [...(missing.length > 0 ? [`without ${missing.join(", ")}`] : []), ...first.split("\n", 1)];
+  return [text(outcome), ...more].filter((part) => part !== "").join("; ");
+}
 
 const writeColumns: readonly Column<WriteList["writes"][number]>[] = [
   { title: "TIME", cell: ({ at }) => at.replace(/\.\d+Z$/, "Z") },

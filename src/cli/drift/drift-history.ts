@@ -7,9 +7,9 @@ import { findProject } from "../project/find-project.ts";
 import { readRun } from "../records/known-run.ts";
 import { printRows } from "../terminal/format-result.ts";
 import type { DriftFlags } from "./find-drift.ts";
-import { driftsOf, namesOf } from "./look-for-drift.ts";
+import { awayOf, driftsOf, namesOf } from "./look-for-drift.ts";
 
-type FoundBefore = Pick<DriftFound, "command" | "revision" | "differs"> & { readonly at: number };
+type FoundBefore = Pick<DriftFound, "command" | "revision" | "differs" | "away" | "reasons"> & { readonly at: number };
 
 /** `kcore drift --since`: prints the differences that looks, passes and recorded dry runs found, without a connection. */
 export async function printHistory(since: number, flags: Pick<DriftFlags, "project" | "output">): Promise<void> {
@@ -22,18 +22,29 @@ export async function printHistory(since: number, flags: Pick<DriftFlags, "proje
   for (const id of await listRunIds(project)) {
     const header = await readHeader(runFolder(project, id)).catch(() => undefined);
     if (!header?.request.dryRun || !isWork(header.request.what) || header.created < since) continue;
-    const differs = namesOf(driftsOf((await readRun(project, id)).model));
-    found.push({ at: header.created, command: header.request.command, differs, revision: header.revision ?? "" });
+    const drifts = driftsOf((await readRun(project, id)).model);
+    const { command } = header.request;
+    const revision = header.revision ?? "";
+    found.push({ at: header.created, command, revision, differs: namesOf(drifts), away: awayOf(drifts) });
   }
   const inOrder = found
     .toSorted((a, b) => a.at - b.at)
-    .map(({ at, command, revision = "", differs }) => ({ at: new Date(at).toISOString(), command, revision, differs }));
-  const rows = inOrder.flatMap(({ at, command, revision, differs }) => {
-    const nodes = Object.entries({
-      ...(Object.keys(differs).length === 0 && { "-": ["no step differs"] }),
-      ...differs,
-    });
-    return nodes.map(([node, steps]) => [at, revision.slice(0, 12), node, steps.join(", "), command]);
+    .map(({ at, command, revision = "", differs, away = [], reasons = [] }) => ({
+      at: new Date(at).toISOString(),
+      command,
+      revision,
+      differs,
+      away,
+      reasons,
+    }));
+  const rows = inOrder.flatMap(({ at, command, revision, differs, away, reasons }) => {
+    const said = [
+      ...Object.entries(differs).map(([node, steps]) => [node, steps.join(", ")] as const),
+      ...away.map((node) => [node, "not compared"] as const),
+      ...reasons.map((reason) => ["-", reason.split("\n", 1).join("")] as const),
+    ];
+    const lines = said.length === 0 ? [["-", "no step differs"] as const] : said;
+    return lines.map(([node, text]) => [at, revision.slice(0, 12), node, text, command]);
   });
   printRows(inOrder, flags.output, ["TIME", "REVISION", "NODE", "DIFFERS", "FOUND BY"], rows, "nothing was looked at");
 }

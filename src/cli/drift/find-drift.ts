@@ -16,6 +16,7 @@ import { printProblems } from "../terminal/report-failure.ts";
 import { toStderr } from "../terminal/say.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import {
+  awayOf,
   driftsOf,
   lookFor,
   namesOf,
@@ -40,7 +41,8 @@ export async function findDrift(names: readonly string[], flags: DriftFlags): Pr
   for (const work of worksOf(project, names, nodes, on)) models.push(await lookFor(work, flags));
   const drifts = models.flatMap(driftsOf).filter(({ node }) => nodes.some(({ name }) => name === node));
   const about = omitUndefined({ revision: models[0]?.revision, dirty: models[0]?.dirty });
-  recordRuns(project, Date.now(), { type: "drift.found", who: whoAmI(), command, differs: namesOf(drifts), ...about });
+  const found = { differs: namesOf(drifts), away: awayOf(drifts), ...about };
+  recordRuns(project, Date.now(), { type: "drift.found", who: whoAmI(), command, ...found });
   const rows = drifts.flatMap(rowsOf);
   printRows(
     { ...about, nodes: drifts },

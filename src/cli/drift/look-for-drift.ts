@@ -102,6 +102,11 @@ export function namesOf(drifts: readonly NodeDrift[]): Readonly<Record<string, r
   return Object.fromEntries(differing.map(({ node, differs }) => [node, differs.slice(0, 20).map(stepName)]));
 }
 
+/** The nodes that could not be compared, or not whole. */
+export function awayOf(drifts: readonly NodeDrift[]): readonly string[] {
+  return drifts.flatMap(({ node, outcome }) => (outcome === "done" ? [] : node));
+}
+
 /** A step as tables name it: `web: issue`. */
 export function stepName({ stage, title }: Pick<StepDrift, "stage" | "title">): string {
   return itemTitle({ stage, title });

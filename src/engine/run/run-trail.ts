@@ -57,6 +57,10 @@ export interface DriftFound {
   readonly revision?: string;
   /** By node, the steps that differ from the project. */
   readonly differs: Readonly<Record<string, readonly string[]>>;
+  /** Nodes that could not be compared. */
+  readonly away?: readonly string[];
+  /** Of a pass: the reasons why it did not do all, and the messages for a person. */
+  readonly reasons?: readonly string[];
 }
 
 export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan | DriftFound;

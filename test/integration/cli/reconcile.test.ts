@@ -182,6 +182,9 @@ describe("kcore reconcile", () => {
     expect(broken.revision).to.equal(good);
     expect(told()).to.deep.equal(broken.reasons);
     expect(broken.reasons.join()).to.contain("no state module “file.manged”");
+    const history = (await project.kcore("drift", "--since", "1h")).stdout;
+    expect(history).to.match(/ - +.*no state module “file\.manged”.* kcore reconcile$/m);
+    expect((await project.kcore("audit", "show")).stdout).to.match(/reconcile\.pass .*in order; .*file\.manged/);
     writeFileSync(file("n2-issue"), "by hand");
     await expectEnd(1, "applied");
     expect(read("n2-issue")).to.equal("one");
@@ -215,6 +218,7 @@ describe("kcore reconcile", () => {
     await line.down();
     const first = await expectEnd(3, "applied");
     expect([first.away, existsSync(file("n2-issue"))]).to.deep.equal([["n2"], false]);
+    expect((await project.kcore("drift", "--since", "1h")).stdout).to.match(/ n2 +not compared +kcore reconcile$/m);
     await expectEnd(3, "in order");
     await line.up();
     expect((await expectEnd(0, "applied")).differs).to.deep.equal({ n2: ["web: issue"] });
