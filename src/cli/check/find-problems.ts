@@ -11,7 +11,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { ownModulesOf } from "../modules/known-modules.ts";
 import { packProblems } from "../pack/pinned-packs.ts";
 import { placesOf } from "../project/find-project.ts";
-import { readSettings } from "../project/project-settings.ts";
+import { projectHooks } from "../project/project-settings.ts";
 import { selectionOf } from "./select-checks.ts";
 
 /** Checks a project, or only these files of it and the files that use them; the problems are in their order. */
@@ -25,6 +25,7 @@ export async function findProblems(
   const only = files.length === 0 ? undefined : selectionOf(files, choice);
   const checked = await checkProject({
     ...places,
+    hooks: () => projectHooks(project),
     actions: findAction,
     actionNames,
     modules: own.beside(registry),
@@ -35,10 +36,9 @@ export async function findProblems(
   return { ...checked, problems: problems.inOrder() };
 }
 
-/** Problems of `kcore.yaml`, of the project's own modules, also of those that no state uses, and of packs that were changed by hand. */
+/** Problems of the project's own modules, also of those that no state uses, and of packs that were changed by hand. */
 async function problemsBesideStates(project: string, own: OwnModules): Promise<readonly Problem[]> {
   const problems = new Problems();
-  problems.attempt(() => readSettings(project));
   const modules = own.names.flatMap((name) => problems.attempt(() => own.loadBeside(registry, name)) ?? []);
   problems.add(...(await parseShell(modules.flatMap(({ shell }) => shell))));
   problems.add(...(await packProblems(project)));

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { clusterOf, nameCluster, fromProject, projectFile } from "../project/project-cluster.ts";
+import { nameCluster, fromProject } from "../project/project-cluster.ts";
+import { projectFile, readSettings } from "../project/project-settings.ts";
 import { describeCurrent, makeCluster } from "./new-cluster.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
@@ -48,7 +49,7 @@ async function createTheCluster({
   force = false,
   project,
 }: CreateFlags): Promise<void> {
-  const place = fromProject(project, (found) => ({ found, named: clusterOf(found) }));
+  const place = fromProject(project, (found) => ({ found, named: readSettings(found).cluster }));
   if (place?.named !== undefined && place.named !== context)
     throw usageError(
       `${join(place.found, projectFile)} says that this project is of the cluster “${place.named}”`,

@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from "commander";
 import { commandPath } from "../terminal/wrap-help.ts";
-import { type Candidate, valuesOf } from "./values.ts";
+import { type Candidate, type CompletionRequest, valuesOf } from "./values.ts";
 
 /** The candidates for the word to complete; `files`: names of files fit, too. */
 export interface Completion {
@@ -13,9 +13,9 @@ export async function complete(program: Command, words: readonly string[]): Prom
   const current = words.at(-1) ?? "";
   const { command, pending, operands } = placeOfCursor(program, words.slice(0, -1));
   const completion = await (pending
-    ? completeValue(command, pending, current, "")
+    ? completeValue(pending, { command, operands, current }, "")
     : current.startsWith("-")
-      ? completeOption(command, current)
+      ? completeOption({ command, operands, current })
       : completeOperand(command, operands, current));
   return { ...completion, candidates: completion.candidates.filter(({ value }) => value.startsWith(current)) };
 }
@@ -55,12 +55,13 @@ function valueOption(command: Command, word: string): Option | undefined {
   return found?.required || found?.optional ? found : undefined;
 }
 
-async function completeOption(command: Command, current: string): Promise<Completion> {
+async function completeOption(request: CompletionRequest): Promise<Completion> {
+  const { command, current } = request;
   const equals = current.indexOf("=");
   if (equals > 0) {
     const option = valueOption(command, current.slice(0, equals));
     return option
-      ? completeValue(command, option, current.slice(equals + 1), current.slice(0, equals + 1))
+      ? completeValue(option, { ...request, current: current.slice(equals + 1) }, current.slice(0, equals + 1))
       : { candidates: [], files: false };
   }
   const options = command.createHelp().visibleOptions(command);
@@ -73,11 +74,11 @@ async function completeOption(command: Command, current: string): Promise<Comple
   };
 }
 
-async function completeValue(command: Command, option: Option, current: string, before: string): Promise<Completion> {
+async function completeValue(option: Option, request: CompletionRequest, before: string): Promise<Completion> {
   const word = /<([^>]+)>/.exec(option.flags)?.[1] ?? "";
   const found = option.argChoices
     ? { candidates: option.argChoices.map((value) => ({ value, description: "" })), files: false }
-    : await valuesOf(`${option.long ?? ""} ${word}`, { command, current });
+    : await valuesOf(`${option.long ?? ""} ${word}`, request);
   return { ...found, candidates: found.candidates.map(({ value, ...rest }) => ({ value: before + value, ...rest })) };
 }
 

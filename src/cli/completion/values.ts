@@ -20,7 +20,7 @@ export interface Candidate {
   readonly description: string;
 }
 
-interface CompletionRequest {
+export interface CompletionRequest {
   readonly command: Command;
   readonly current: string;
   /** Operands that the command line has already. */
@@ -29,8 +29,8 @@ interface CompletionRequest {
 
 type CandidateSource = (request: CompletionRequest) => readonly Candidate[] | Promise<readonly Candidate[]>;
 
-/** Patterns over `PATH ARGUMENT` of an operand or `--LONG VALUE` of an option, and where their values come from. */
-const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
+/** Patterns over `PATH ARGUMENT` of an operand or `--LONG VALUE` of an option, and where their values come from; `also`: names of files fit, too. */
+const sources: readonly (readonly [RegExp, CandidateSource | "files", also?: "files"])[] = [
   [/^update cluster \S+ name$/, updates],
   [/^config (use|delete)-context name$|^--context /, async () => (await contexts()).map(({ name }) => plain(name))],
   [
@@ -44,6 +44,9 @@ const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
   [/^runs .* (id|a|b)$/, runIds],
   [/^orchestrate show name$/, orchestrations],
   [/^modules name$/, modules],
+  [/^--(only|from) /, async (request) => once(await parts(request))],
+  [/^--tags /, tags],
+  [/^cp paths$/, async () => (await rosterNodes()).map(nodeCandidate).map(asPrefix), "files"],
   [/^--dc/, async () => unique((await rosterNodes()).map(({ dc }) => dc))],
   [/^--role /, async () => unique((await rosterNodes()).flatMap(({ roles }) => roles))],
   [/^--(node|target-node) (?!host)| nodes?$/, async () => (await rosterNodes()).map(nodeCandidate)],
@@ -58,12 +61,14 @@ export async function valuesOf(
   place: string,
   request: CompletionRequest,
 ): Promise<{ readonly candidates: readonly Candidate[]; readonly files: boolean }> {
-  const source = sources.find(([pattern]) => pattern.test(place))?.[1];
+  const [, source, also] = sources.find(([pattern]) => pattern.test(place)) ?? [];
   if (source === "files") return { candidates: [], files: true };
+  // Behind a colon stands a path of a node.
+  const files = also === "files" && !request.current.includes(":");
   try {
-    return { candidates: (await source?.(request)) ?? [], files: false };
+    return { candidates: (await source?.(request)) ?? [], files };
   } catch {
-    return { candidates: [], files: false };
+    return { candidates: [], files };
   }
 }
 
@@ -92,6 +97,25 @@ async function rosterNodes(): Promise<readonly NodeOutline[]> {
 
 function nodeCandidate({ name, address, dc, roles }: NodeOutline): Candidate {
   return { value: name, description: [address, dc, roles.join(",")].filter((part) => part !== "").join(" ") };
+}
+
+const asPrefix = ({ value, description }: Candidate): Candidate => ({ value: `${value}:`, description });
+
+function once(candidates: readonly Candidate[]): readonly Candidate[] {
+  return [...new Map(candidates.toReversed().map((one) => [one.value, one])).values()].toReversed();
+}
+
+async function parts({ command, operands = [] }: CompletionRequest) {
+  const { partsOf } = await import("./part-names.ts");
+  return partsOf(command.name() === "orchestrate" ? "orchestration" : "states", operands);
+}
+
+/** The tags of the typed work, behind those before the last comma. */
+async function tags(request: CompletionRequest): Promise<readonly Candidate[]> {
+  const before = request.current.slice(0, request.current.lastIndexOf(",") + 1);
+  const known = (await parts(request)).flatMap((part) => part.tags);
+  const typed = before.split(",");
+  return unique(known.filter((tag) => !typed.includes(tag))).map(({ value }) => plain(before + value));
 }
 
 /** Names of nodes and the prefixes of terms; behind a prefix such as `role:` its values. */

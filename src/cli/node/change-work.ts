@@ -1,7 +1,7 @@
-import { projectHooks, type WorkChange } from "#engine/orchestrate/project-hooks.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
+import type { WorkChange } from "#engine/orchestrate/project-hooks.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { findProject } from "../project/find-project.ts";
+import { projectHooks } from "../project/project-settings.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
@@ -13,7 +13,7 @@ export type WorkFlags = RunFlags & ViewFlags;
  * @throws KcoreError HOOK_MISSING, and as startRun
  */
 export async function changeWork(to: WorkChange, nodes: readonly string[], flags: WorkFlags): Promise<number> {
-  const hooks = projectHooks(findProject(flags.project), trustOfProcess(process.env));
+  const hooks = projectHooks(findProject(flags.project));
   if (!hooks.some((hook) => hook.for === to))
     throw new KcoreError({
       code: "HOOK_MISSING",

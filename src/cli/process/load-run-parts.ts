@@ -14,6 +14,7 @@ import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import type { Fetch } from "#engine/step/remote.ts";
 import { kcoreHome } from "./kcore-home.ts";
+import { projectHooks } from "../project/project-settings.ts";
 import { openFileLimit } from "./open-files.ts";
 import type { unlocker } from "./unlock-node.ts";
 
@@ -76,6 +77,7 @@ export async function loadParts(
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
+      hooks: () => projectHooks(project),
       fetch: async (...args) => (await (downloads ??= loadDownloads()))(...args),
       sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
       facts: keptFacts({

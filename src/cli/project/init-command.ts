@@ -8,7 +8,8 @@ import { createFile } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 import { git } from "#base/git.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { clusterLine, projectFile } from "./project-cluster.ts";
+import { clusterLine } from "./project-cluster.ts";
+import { projectFile } from "./project-settings.ts";
 import { writeError } from "./write-asked.ts";
 
 /** `kcore init`: a project that `kcore roster check` accepts, in git. */

@@ -2,15 +2,17 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { parseDuration } from "#base/units.ts";
-import { Drain } from "#engine/orchestrate/project-hooks.ts";
+import { Drain, hooksOf, type ProjectHook } from "#engine/orchestrate/project-hooks.ts";
 import { checkOf, trustOfProcess } from "#engine/project/project.ts";
 import { plainOf } from "#engine/yaml/node.ts";
-import { parseSource } from "#engine/yaml/parse.ts";
-import { readBytes } from "#engine/yaml/regular-file.ts";
+import { readSource } from "#engine/yaml/read.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { isClusterName } from "#pki/identity.ts";
 import { MaintenanceWindow } from "#rollout/spec.ts";
-import { projectFile } from "./project-cluster.ts";
+
+/** The file with the settings of a project. */
+export const projectFile = "kcore.yaml";
 
 const Name = z.string().min(1);
 const Count = z.int().positive();
@@ -37,7 +39,11 @@ export type ReconcileSettings = z.output<typeof Reconcile>;
 
 /** The keys of `kcore.yaml`. */
 export const Settings = z.strictObject({
-  cluster: z.string().optional().describe("The context of the cluster that the project's machines belong to."),
+  cluster: z
+    .string()
+    .refine(isClusterName, "must be a cluster's name, as kcore config get-contexts lists it")
+    .optional()
+    .describe("The context of the cluster that the project's machines belong to."),
   runs: z
     .strictObject({
       requireClean: z.boolean().default(false).describe("Refuses runs with files that differ from the commit."),
@@ -57,8 +63,14 @@ export function readSettings(project: string): z.output<typeof Settings> {
   const path = join(project, projectFile);
   if (!existsSync(path)) return Settings.parse({});
   const check = checkOf(trustOfProcess(process.env));
-  const source = parseSource(projectFile, readBytes(path, { name: projectFile, check }));
+  const source = readSource(path, { name: projectFile, check });
   return validateValue(plainOf(source) ?? {}, source, Settings);
+}
+
+/** The hooks for a node's work, of `drain`; none without `drain`. @throws KcoreError with every problem of the file */
+export function projectHooks(project: string): readonly ProjectHook[] {
+  const { drain } = readSettings(project);
+  return drain === undefined ? [] : hooksOf(drain);
 }
 
 /** The settings of `kcore reconcile`, with the demand for signed commits. @throws KcoreError RECONCILE_UNSET; for a wrong file every problem */

@@ -1,8 +1,8 @@
-import { projectHooks, type ProjectHook } from "#engine/orchestrate/project-hooks.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
+import type { ProjectHook } from "#engine/orchestrate/project-hooks.ts";
 import { isHook } from "#rollout/hooks.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { fromProject } from "../project/project-cluster.ts";
+import { projectHooks } from "../project/project-settings.ts";
 
 type Spec = { readonly spec: UpdateSpec };
 
@@ -13,7 +13,7 @@ type Spec = { readonly spec: UpdateSpec };
 export function withProjectDrain<Manifest extends Spec>(manifest: Manifest, project: string | undefined): Manifest {
   const { drain } = manifest.spec;
   if (!drain.enabled || isHook(drain)) return manifest;
-  const hooks = fromProject(project, (folder) => projectHooks(folder, trustOfProcess(process.env))) ?? [];
+  const hooks = fromProject(project, projectHooks) ?? [];
   const [own] = hooks.filter((hook) => hook.for === "drain");
   const [back] = hooks.filter((hook) => hook.for === "undrain");
   if (!own) return manifest;

@@ -19,9 +19,11 @@ import { parseShell } from "./parse-shell.ts";
 import type { StageSource } from "./stage-source.ts";
 import { listOrchestrations, loadOrchestration } from "./load-orchestration.ts";
 import { readNotices } from "./notices.ts";
-import { projectHooks } from "./project-hooks.ts";
+import type { ProjectHook } from "./project-hooks.ts";
 
 export interface CheckOptions extends Omit<CatalogueDependencies, "readSecret"> {
+  /** See `RunDependencies.hooks`. */
+  readonly hooks?: () => readonly ProjectHook[];
   readonly modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>;
   /** See `OrchestrationCheckInput.on`. */
   readonly on?: string;
@@ -60,7 +62,7 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   problems.add(...rosterProblems.list.filter(({ code }) => unasked.length === 0 || !codesOfOtherFiles.has(code)));
   problems.attempt(() => readNotices(project, trust));
   const states = statesOf(options);
-  const hooks = problems.attempt(() => projectHooks(project, trust)) ?? [];
+  const hooks = problems.attempt(() => options.hooks?.() ?? []) ?? [];
   const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check", hooks };
 
   const listed = new Set(states.list().map(({ name }) => name));

@@ -11,7 +11,6 @@ import { Conductor } from "./conductor.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./run-types.ts";
 import { preparePlan } from "./prepare.ts";
-import { projectHooks } from "./project-hooks.ts";
 import { settleParams } from "./settle-params.ts";
 
 /**
@@ -44,13 +43,13 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
 
 /** `run` in expressions. A resumed run keeps its challenge and its start time, so that it renders the same texts. */
 function runScope(deps: RunDependencies): Readonly<Record<string, unknown>> {
-  const { runId, nonce, now, revision, earlier, project, trust } = deps;
+  const { runId, nonce, now, revision, earlier, hooks } = deps;
   const began = earlier.find(({ type }) => type === "run.started")?.at ?? now();
   return {
     id: runId,
     challenge: challengeOf(nonce),
     time: new Date(began).toISOString(),
     revision: revision ?? null,
-    hooks: projectHooks(project, trust),
+    hooks: hooks?.() ?? [],
   };
 }

@@ -1,10 +1,4 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { z } from "zod";
-import { checkOf, type Trust } from "#engine/project/project.ts";
-import { readSource } from "#engine/yaml/read.ts";
-import { validate } from "#engine/yaml/validate.ts";
-import { omitUndefined } from "#base/omit-undefined.ts";
 
 const Text = z.string().min(1).max(4_000);
 const Kubernetes = z.strictObject({
@@ -44,7 +38,6 @@ export const Drain = z
     ({ onFailure, uncordon, kubernetes }) => onFailure === "keep" || (uncordon ?? kubernetes) !== undefined,
     "onFailure: uncordon needs uncordon, or kubernetes",
   );
-const ProjectFile = z.looseObject({ drain: Drain.optional() });
 
 /** A change of a node's work that an operator can ask for. */
 export type WorkChange = "drain" | "undrain" | "cordon" | "uncordon";
@@ -63,16 +56,8 @@ export interface ProjectHook {
   readonly limitSeconds: number;
 }
 
-/** The hooks of a project's kcore.yaml: `run.hooks` in expressions; none without `drain`. @throws KcoreError with every problem of the file */
-export function projectHooks(project: string, trust?: Trust): readonly ProjectHook[] {
-  const path = join(project, "kcore.yaml");
-  if (!existsSync(path)) return [];
-  const source = readSource(path, { name: "kcore.yaml", ...omitUndefined({ check: trust && checkOf(trust) }) });
-  const drain = source.kind === "map" ? validate(source, ProjectFile).drain : undefined;
-  return drain === undefined ? [] : hooksOf(drain);
-}
-
-function hooksOf({ kubernetes, timeoutSeconds: limitSeconds, ...drain }: z.output<typeof Drain>): ProjectHook[] {
+/** The hooks of a project's `drain`: `run.hooks` in expressions. */
+export function hooksOf({ kubernetes, timeoutSeconds: limitSeconds, ...drain }: z.output<typeof Drain>): ProjectHook[] {
   const none = { state: "", params: {}, command: "", kubeconfig: "", deleteEmptyDirData: false, force: false };
   const make = (what: ProjectHook["for"], own: (HookFields & { params?: object }) | undefined): ProjectHook[] => {
     const common = { ...none, for: what, limitSeconds };

@@ -10,6 +10,7 @@ import type { Fetch } from "#engine/step/remote.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
 import type { ManagedThings } from "./managed.ts";
+import type { ProjectHook } from "./project-hooks.ts";
 
 /** A run as the operator asked for it; plain JSON, kept in the run's record, so that `runs resume` can repeat it. */
 export interface RunRequest {
@@ -122,6 +123,8 @@ export interface RunDependencies {
   readonly actionNames: readonly string[];
   /** The users whose files of the project are trusted (S-20); absent: all users. */
   readonly trust?: Trust;
+  /** Reads the project's hooks for a node's work; absent: none. @throws KcoreError with every problem of kcore.yaml */
+  readonly hooks?: () => readonly ProjectHook[];
   /** Fetches a content by its URL when a node asks for it; absent: the bastion fetches nothing. */
   readonly fetch?: Fetch;
   /** How to query programs and addresses in `roster/`. */

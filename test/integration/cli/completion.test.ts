@@ -72,6 +72,31 @@ describe("completion in real shells", () => {
     });
   });
 
+  it("bash completes the steps, stages and tags of the work before, and the nodes of a copy", () => {
+    project.write({
+      "project/states/inner.yaml": "steps: [{ id: deep, file.absent: { path: /d }, tags: [low] }]\n",
+      "project/states/web.yaml": `steps:
+  - { id: page, file.absent: { path: /p }, tags: [config] }
+  - { include: inner, tags: [all] }
+`,
+      "project/orchestrate/site.yaml": `params: { nodes: { type: target, required: true } }
+stages:
+  - { id: first, on: "{{params.nodes}}", apply: web, tags: [early] }
+  - { id: last, on: "{{params.nodes}}", apply: web }
+`,
+    });
+    offersInBash({
+      "kcore state apply web --only ": ["page", "deep"],
+      "kcore state apply web --tags=config,": ["config,all", "config,low"],
+      "kcore orchestrate site --from ": ["first", "last", "page", "deep"],
+      "kcore orchestrate site gone --tags e": ["early"],
+      "kcore orchestrate nowhere --only ": [""],
+      "kcore cp here:ros": [""],
+      "kcore cp ros": ["roster"],
+      "kcore cp roster he": ["here:"],
+    });
+  });
+
   it("bash completes the places of a file's secrets and the names of recipients", () => {
     project.write({ "project/recipients.yaml": "alice: age1a\nci: age1c\n" });
     offersInBash({

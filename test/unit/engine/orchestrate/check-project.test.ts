@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { actionNames, findAction } from "#actions/registry.ts";
+import { projectHooks } from "#cli/project/project-settings.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { checkProject, type ProjectCheck, type CheckOptions } from "#engine/orchestrate/check-project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -14,7 +15,9 @@ const roster = `nodes:
 
 function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<ProjectCheck> {
   const options = { shipped: shippedRoot(), actions: findAction, actionNames, modules: registry };
-  return inProject({ "roster/r.yaml": roster, ...files }, (project) => checkProject({ ...options, project, ...more }));
+  return inProject({ "roster/r.yaml": roster, ...files }, (project) =>
+    checkProject({ ...options, project, hooks: () => projectHooks(project), ...more }),
+  );
 }
 
 /** Each problem as `FILE:LINE CODE`. */

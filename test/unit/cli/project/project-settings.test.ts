@@ -1,10 +1,25 @@
 import { expect } from "chai";
-import { projectHooks } from "#engine/orchestrate/project-hooks.ts";
+import { projectHooks } from "#cli/project/project-settings.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const hooksIn = (text: string) => inProject({ "kcore.yaml": text }, (project) => projectHooks(project));
 const kindsIn = (text: string): readonly string[] => hooksIn(text).map((hook) => `${hook.for} ${hook.kind}`);
+
+describe("kcore.yaml", () => {
+  it("tells all its problems at once, each at its place", () => {
+    const text = "cluster: Prod!\nruns: { requireSigend: true }\nreconcile: { run: {} }\ndrain: {}\ndrian: {}\n";
+    const found = problemsIn(() => hooksIn(text));
+    expect(found.map((problem) => /^kcore\.yaml:(\d+):\d+/.exec(problem)?.[1])).to.deep.equal([
+      "1",
+      "2",
+      "3",
+      "4",
+      "5",
+    ]);
+    expect(found[1]).to.contain("requireSigned");
+  });
+});
 
 describe("the hooks of kcore.yaml", () => {
   it("are none without a drain, and the file's other keys are not theirs", () => {
