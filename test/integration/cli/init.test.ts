@@ -58,9 +58,9 @@ describe("kcore init", () => {
     expect([await contextIn("a"), await contextIn("b"), await contextIn("c")]).to.deep.equal(["lab", "dc2", "prod"]);
     await project.kcore("config", "use-context", "prod");
     expect([await contextIn("a"), await contextIn("c")]).to.deep.equal(["lab", "prod"]);
-    project.write({ "project/c/kcore.yaml": "cluster: [x]\n" });
+    project.write({ "project/c/kcore.yaml": "cluster: X\n" });
     const wrong = await project.kcore("config", "current-context", "--project", "c");
-    expect(wrong.stderr).to.contain("kcore.yaml: cluster is no cluster's name").and.to.contain("CONFIG_INVALID");
+    expect(wrong.stderr).to.contain("kcore.yaml:1:10").and.to.contain("must be a cluster's name");
   });
 
   it("puts the project under git with the pre-commit hook, unless it lies in a repository already", async () => {
