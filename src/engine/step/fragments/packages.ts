@@ -270,7 +270,8 @@ const dnf: PackageManager = {
     packages.updateCache || packages.state === "absent"
       ? sh`:`
       : sh`${findDue(dnf, packages)}
-[ -z "$due" ] || dnf -q -C info -- $due >/dev/null`,
+# Of several packages dnf info needs to know only one.
+for one in $due; do dnf -q -C info -- "$one" >/dev/null || { echo "dnf does not know $one" >&2; exit 1; }; done`,
   apply: (packages) => sh`${packages.updateCache ? sh`dnf -q makecache || exit 1` : sh``}
 ${findDue(dnf, packages)}
 [ -z "$due" ] || dnf -y ${packages.recommends ? sh`` : sh`--setopt=install_weak_deps=False`} ${packages.state === "absent" ? sh`remove` : packages.state === "latest" ? sh`install --best` : sh`install`} $due`,
