@@ -248,8 +248,12 @@ const patches = [
   tokensAreNotLogged,
 ];
 
-/** The exports of src/engine/encrypted-values/age.ts, a program of its own: commands that neither seal nor open values do not read it. */
-const ageExports = ["seal", "open", "lock", "unlock", "generate", "recipientOf", "isRecipient"];
+const agePath = "./src/engine/encrypted-values/age.ts";
+/** The exports of age.ts, a program of its own: commands that neither seal nor open values do not read it. */
+const ageExports = Array.from(
+  (await readFile(join(root, agePath), "utf8")).matchAll(/^export (?:async )?function (\w+)/gm),
+  ([, name = ""]) => name,
+).join(", ");
 
 /**
  * Builds one program, a script of which V8 can keep all compiled code (src/cli/process/run-program.ts). `contents`, its source, calls
@@ -257,7 +261,7 @@ const ageExports = ["seal", "open", "lock", "unlock", "generate", "recipientOf",
  */
 async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
-  const age = `export const { ${ageExports.join(", ")} } = await kcore.run("age");`;
+  const age = `export const { ${ageExports} } = await kcore.run("age");`;
   const kubernetes = `export const { openAccess } = await kcore.run("kubernetes");`;
   const views = `export const { openLiveView, openFleetScreen } = await kcore.run("views");`;
   await build({
@@ -325,10 +329,7 @@ try {
 import { openFleetScreen } from "./src/cli/top/open-fleet-screen.ts";
 kcore.give({ openLiveView, openFleetScreen });`,
   );
-  await buildProgram(
-    "age",
-    `import { ${ageExports.join(", ")} } from "./src/engine/encrypted-values/age.ts"; kcore.give({ ${ageExports.join(", ")} });`,
-  );
+  await buildProgram("age", `import { ${ageExports} } from "${agePath}"; kcore.give({ ${ageExports} });`);
   await buildProgram(
     "kubernetes",
     `import { openAccess } from "./src/kubernetes/kubeconfig-access.ts"; kcore.give({ openAccess });`,

@@ -132,7 +132,8 @@ function copyFailure(code: ErrorCode, text: string, isFetch: boolean): KcoreErro
   const [message = "", ...lines] = text.trim().split("\n");
   const unsafe = isFetch ? "or copy to a folder of your own" : "a file: --owner USER; a folder: choose one of root's";
   const hint = code === "FILE_PARENT_UNSAFE" ? unsafe : undefined;
-  return new KcoreError({ code, message, hint, detail: lines.join("\n") }, { exitCode: exitCodes.failed });
+  const detail = lines.length === 0 ? undefined : lines.join("\n");
+  return new KcoreError({ code, message, hint, detail }, { exitCode: exitCodes.failed });
 }
 
 /** A lost connection leaves a part, so the hint of `exec` does not fit. */

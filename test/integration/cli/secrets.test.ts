@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { lock } from "#engine/encrypted-values/age.ts";
 import { eventually } from "#support/cluster.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type CommandEnd } from "#support/kcore.ts";
@@ -294,6 +295,13 @@ steps:
     const program = (name: string): string => readFileSync(join(kcoreProgram, "../../dist", `${name}.program`), "utf8");
     const isIn = (name: string): boolean => program(name).includes("age-encryption.org/v1/X25519");
     expect(["start", "run-main", "age"].filter(isIn)).to.deep.equal(["age"]);
+  });
+
+  it("archives are told by their kind in the bundle, too, before they are opened", async () => {
+    project.write({ "backup.age": await lock("{}", "one", 10), phrase: "another\n" });
+    chmodSync(join(project.path, "phrase"), 0o600);
+    const flags = ["--verify", join(project.path, "backup.age"), "--passphrase-file", join(project.path, "phrase")];
+    expect((await run("cluster", "backup", ...flags)).stderr).to.contain("PKI_PASSPHRASE_WRONG");
   });
 
   it("are asked for at a terminal without echo, as is the passphrase of an identity, in a run too", async () => {
