@@ -187,7 +187,7 @@ ${more}`;
       { part: "storage_only", place: "unmount", isResumed: false, killed: [true, 1, 0], over: [true, 1, 0] },
     ];
     for (const [index, { part = "", place, isResumed, ...states }] of kills.entries())
-      it(`when a removal ${part} is killed at ${place} and ${isResumed ? "resumed" : "begun anew"}`, async () => {
+      it(`when a removal${part && ` with ${part}=true`} is killed at ${place} and ${isResumed ? "resumed" : "begun anew"}`, async () => {
         const name = `k${index}`;
         const more = part === "" ? [] : [`${part}=true`];
         const id = await enrollThere(name);

@@ -6,10 +6,7 @@ import { parse } from "yaml";
 import { describeWithKube } from "#support/kube-server.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-interface Check {
-  readonly id: string;
-  readonly "command.run": { readonly cmd: string };
-}
+type Check = { readonly id: string; readonly "command.run": { readonly cmd: string } };
 const file = join(import.meta.dirname, "../../../states/validate/services.yaml");
 const { steps } = parse(readFileSync(file, "utf8")) as { readonly steps: readonly Check[] };
 
