@@ -29,7 +29,13 @@ const Taints = z.union([
     "names must be KEY:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute; KEY alone only with null",
   ),
   z
-    .array(z.strictObject({ key: z.string().min(1), value: z.string().default(""), effect: z.enum(EFFECTS) }))
+    .array(
+      z.strictObject({
+        key: z.string().min(1).describe("The key of the taint."),
+        value: z.string().default("").describe("The value of the taint."),
+        effect: z.enum(EFFECTS).describe("The effect on pods that do not tolerate the taint."),
+      }),
+    )
     .transform((taints) => Object.fromEntries(taints.map(({ key, value, effect }) => [`${key}:${effect}`, value]))),
 ]);
 
