@@ -18,14 +18,26 @@ const TRIES = 10;
 const READY = { condition: "Ready", status: "True" } as const;
 
 const Values = z.record(z.string().min(1), z.string().nullable());
-const Taints = Values.refine(
-  (taints) =>
-    Object.entries(taints).every(([name, value]) => {
-      const { effect } = splitTaint(name);
-      return effect === undefined ? value === null : /^(NoSchedule|PreferNoSchedule|NoExecute)$/.test(effect);
-    }),
-  "names must be KEY:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute; KEY alone only with null",
-);
+const EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"] as const;
+const Taints = z.union([
+  Values.refine(
+    (taints) =>
+      Object.entries(taints).every(([name, value]) => {
+        const { effect } = splitTaint(name);
+        return effect === undefined ? value === null : EFFECTS.some((known) => known === effect);
+      }),
+    "names must be KEY:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute; KEY alone only with null",
+  ),
+  z
+    .array(
+      z.strictObject({
+        key: z.string().min(1).describe("The key of the taint."),
+        value: z.string().default("").describe("The value of the taint."),
+        effect: z.enum(EFFECTS).describe("The effect on pods that do not tolerate the taint."),
+      }),
+    )
+    .transform((taints) => Object.fromEntries(taints.map(({ key, value, effect }) => [`${key}:${effect}`, value]))),
+]);
 
 const args = z
   .strictObject({
@@ -34,7 +46,7 @@ const args = z
     labels: Values.optional().describe("Labels of the node; null takes one away, others stay."),
     annotations: Values.optional().describe("Annotations of the node; null takes one away, others stay."),
     taints: Taints.optional().describe(
-      "Taints of the node, KEY:EFFECT and the value (which may be empty); null takes one away, others stay.",
+      "Taints of the node, KEY:EFFECT and the value (which may be empty); null takes one away, others stay. Or a list, as node.taints.",
     ),
     cordoned: z.boolean().optional().describe("True: no new pods come to the node; false: pods come again."),
     drained: z.boolean().default(false).describe("Cordons the node; evicts pods as their disruption budgets allow."),
@@ -46,6 +58,10 @@ const args = z
     drainTimeout: Duration.default(1800).describe("How long a drain may take, such as 10m."),
     ready: z.boolean().default(false).describe("Waits until the node has joined and is Ready, before uncordoning."),
     readyTimeout: Duration.default(300).describe("Time for the node to join, to be Ready, or to be gone, such as 5m."),
+    hasWork: z
+      .boolean()
+      .default(false)
+      .describe("Fails if no pod runs on the node but those of DaemonSets and mirrors of static pods."),
     mayBeMissing: z.boolean().default(false).describe("A node that is not in the cluster is left alone: no error."),
     absent: z.boolean().default(false).describe("Deletes the node's object; with drained, after the drain."),
   })
@@ -101,7 +117,22 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
     context.note(`would wait until ${name} has joined`);
     return { ...resultOf(name, undefined, false), open: true };
   }
+  if (node !== undefined && given.hasWork) await requireWork(work);
   return given.absent ? removeNode(work, node as KubeNode) : keepNode(work, node);
+}
+
+/** @throws KcoreError KUBERNETES_NODE_IDLE if all of the node's pods have ended, or would stay in a drain */
+async function requireWork({ api, name }: NodeWork): Promise<void> {
+  const { leaving } = await new NodeDrain(api, name, { deleteEmptyDirData: true, force: true }).choose();
+  if (leaving.some(({ status }) => status?.phase === "Running")) return;
+  throw new KcoreError(
+    {
+      code: "KUBERNETES_NODE_IDLE",
+      message: `no pod runs on ${name} but those that run on every node`,
+      hint: `kcore node uncordon ${name}, if a drain was not taken back; taints of the node and affinities of the pods`,
+    },
+    { exitCode: exitCodes.failed },
+  );
 }
 
 function plannedKey({ context, api, name }: NodeWork): string {

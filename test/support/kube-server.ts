@@ -160,17 +160,18 @@ export class KubeServer {
 
   /** Sends a request as the admin, without kcore. @throws Error for a status of 300 or more */
   async call(method: string, path: string, body?: unknown, type = "application/json"): Promise<KubeObject> {
-    const asked = request(`${this.url}${path}`, {
-      method,
-      ca: this.ca,
-      headers: { Authorization: `Bearer ${tokens.admin}`, "Content-Type": type },
-    });
-    asked.end(body === undefined ? undefined : JSON.stringify(body));
-    const [reply] = (await once(asked, "response")) as [IncomingMessage];
+    const reply = await this.#ask(method, path, body, type);
     const answer = (await json(reply)) as KubeObject;
     if ((reply.statusCode ?? 500) >= 300)
       throw new Error(`${method} ${path}: ${reply.statusCode} ${JSON.stringify(answer)}`);
     return answer;
+  }
+
+  /** The number of evictions that the server has accepted since its start. */
+  async countEvictions(): Promise<number> {
+    const isEviction = /^apiserver_request_total\{code="201",.*dry_run="",.*subresource="eviction",.*\} (\d+)$/gm;
+    const metrics = await text(await this.#ask("GET", "/metrics"));
+    return [...metrics.matchAll(isEviction)].reduce((sum, [, count]) => sum + Number(count), 0);
   }
 
   async get(path: string): Promise<KubeObject> {
@@ -183,6 +184,14 @@ export class KubeServer {
 
   async patch(path: string, body: unknown): Promise<KubeObject> {
     return this.call("PATCH", path, body, "application/merge-patch+json");
+  }
+
+  async #ask(method: string, path: string, body?: unknown, type = "application/json"): Promise<IncomingMessage> {
+    const headers = { Authorization: `Bearer ${tokens.admin}`, "Content-Type": type };
+    const asked = request(`${this.url}${path}`, { method, ca: this.ca, headers });
+    asked.end(body === undefined ? undefined : JSON.stringify(body));
+    const [reply] = (await once(asked, "response")) as [IncomingMessage];
+    return reply;
   }
 
   async #isReady(): Promise<boolean> {

@@ -138,60 +138,114 @@ ${more}`;
       }),
     );
     afterEach(() => kube().call("DELETE", pods));
+    const budgets = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets";
+    let evicted = 0;
+    beforeEach(async () => (evicted = await kube().countEvictions()));
+    /** The node's cordon, or `gone`; its number of pods; the number of evictions in this test. */
     const stateOf = async (name: string): Promise<readonly unknown[]> => {
       const { items } = await kube().get(`${pods}?fieldSelector=spec.nodeName=${name}`);
       const node = await kube()
         .get(`/api/v1/nodes/${name}`)
         .catch(() => undefined);
-      return [node === undefined ? "gone" : (node.spec.unschedulable ?? false), items.length];
+      const evictions = (await kube().countEvictions()) - evicted;
+      return [node === undefined ? "gone" : (node.spec.unschedulable ?? false), items.length, evictions];
     };
-    /** A node with a pod that ends only without this finalizer. */
-    const enrollThere = async (name: string, finalizers: readonly string[] = []): Promise<string> => {
-      await kube().create("/api/v1/nodes", { metadata: { name } });
+    /** A node, and a pod on it. Finalizers hold up the end of either one. */
+    const enrollThere = async (name: string, { ofPod = [""], ofNode = [""] } = {}): Promise<string> => {
+      await kube().create("/api/v1/nodes", { metadata: { name, finalizers: ofNode.filter(Boolean) } });
       const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "rs", uid: "u", controller: true }];
+      const metadata = { name: `pod-${name}`, labels: { app: name }, ownerReferences };
       const spec = { nodeName: name, containers: [{ name: "c", image: "i" }], terminationGracePeriodSeconds: 0 };
-      await kube().create(pods, { metadata: { name: `pod-${name}`, ownerReferences, finalizers }, spec });
+      await kube().create(pods, { metadata: { ...metadata, finalizers: ofPod.filter(Boolean) }, spec });
       return enroll(name);
     };
-    const expectOver = async (id: string, name: string, words: readonly string[]): Promise<void> => {
-      const { code, stdout, stderr } = await kcore(...words);
+    const takeUp = async (isResumed: boolean, name: string, ...more: readonly string[]): Promise<void> => {
+      if (!isResumed) await kcore("node", "unlock", name, "--yes");
+      const { code, stdout, stderr } = await kcore(...(isResumed ? ["runs", "resume", "last"] : remove(name, ...more)));
       expect(code, stdout + stderr).to.equal(0);
-      expect(await stateOf(name)).to.deep.equal(["gone", 0]);
-      expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
     };
+    const codeOf = (id: string): Promise<string> => refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }));
+    /** Kills the removal as soon as the API server shows that it has come to a place. */
+    const killOnce = async (isThere: () => Promise<boolean>, name: string): Promise<void> => {
+      const killed = site.start(...remove(name));
+      await eventually(isThere);
+      process.kill(await site.project.driver(), "SIGKILL");
+      await killed.ended;
+    };
+    const isLeaving = async (path: string): Promise<boolean> =>
+      (await kube().get(path)).metadata.deletionTimestamp !== undefined;
 
-    for (const [place, isObjectThere] of Object.entries({ storage: true, leave: true, stop: false, machine: false }))
-      it(`when a removal is killed at ${place} and taken up again`, async () => {
-        const name = `k-${place}`;
+    const kills = [
+      { place: "storage", isResumed: true, killed: [true, 0, 1], over: ["gone", 0, 1] },
+      { place: "leave", isResumed: false, killed: [true, 0, 1], over: ["gone", 0, 1] },
+      { place: "stop", isResumed: true, killed: ["gone", 0, 1], over: ["gone", 0, 1] },
+      { place: "machine", isResumed: false, killed: ["gone", 0, 1], over: ["gone", 0, 1] },
+      // No controller of this server deletes the pods of a node that is gone.
+      { part: "unreachable", place: "storage", isResumed: false, killed: [true, 1, 0], over: ["gone", 1, 0] },
+      { part: "unreachable", place: "leave", isResumed: true, killed: [true, 1, 0], over: ["gone", 1, 0] },
+      { part: "storage_only", place: "storage", isResumed: true, killed: [true, 1, 0], over: [true, 1, 0] },
+      { part: "storage_only", place: "unmount", isResumed: false, killed: [true, 1, 0], over: [true, 1, 0] },
+    ];
+    for (const [index, { part = "", place, isResumed, ...states }] of kills.entries())
+      it(`when a removal${part && ` with ${part}=true`} is killed at ${place} and ${isResumed ? "resumed" : "begun anew"}`, async () => {
+        const name = `k${index}`;
+        const more = part === "" ? [] : [`${part}=true`];
         const id = await enrollThere(name);
-        await killAt(place, remove(name));
-        expect(await stateOf(name)).to.deep.equal([isObjectThere ? true : "gone", 0]);
-        const isResumed = place === "storage" || place === "stop";
-        if (!isResumed) await kcore("node", "unlock", name, "--yes");
-        await expectOver(id, name, isResumed ? ["runs", "resume", "last"] : remove(name));
+        if (part === "unreachable")
+          writeFileSync(rosterFile(), readFileSync(rosterFile(), "utf8").replace(/port: \d+/, "port: 1"));
+        await killAt(place, remove(name, ...more));
+        expect(await stateOf(name)).to.deep.equal(states.killed);
+        await takeUp(isResumed, name, ...more);
+        expect(await stateOf(name)).to.deep.equal(states.over);
+        expect(await codeOf(id)).to.equal(part === "storage_only" ? "allowed" : "NODE_REMOVED");
       });
 
     it("when it is killed in the drain, after a pod was evicted", async () => {
-      const id = await enrollThere("k-drain", ["example.com/hold"]);
-      const killed = site.start(...remove("k-drain"));
+      const id = await enrollThere("k-drain", { ofPod: ["example.com/hold"] });
       const pod = `${pods}/pod-k-drain`;
-      await eventually(async () => (await kube().get(pod)).metadata.deletionTimestamp !== undefined);
-      process.kill(await site.project.driver(), "SIGKILL");
-      await killed.ended;
-      expect(await stateOf("k-drain")).to.deep.equal([true, 1]);
+      await killOnce(() => isLeaving(pod), "k-drain");
+      expect(await stateOf("k-drain")).to.deep.equal([true, 1, 1]);
       await kube().patch(pod, { metadata: { finalizers: null } });
-      await expectOver(id, "k-drain", ["runs", "resume", "last"]);
+      await takeUp(true, "k-drain");
+      expect([await stateOf("k-drain"), await codeOf(id)]).to.deep.equal([["gone", 0, 1], "NODE_REMOVED"]);
     });
 
-    it("when the storage alone is taken out, and when the machine is gone", async () => {
-      const id = await enrollThere("k-part");
-      expect((await kcore(...remove("k-part", "storage_only=true"))).code).to.equal(0);
-      expect(await stateOf("k-part"), "cordoned, with its pods").to.deep.equal([true, 1]);
-      const roster = readFileSync(rosterFile(), "utf8").replace(/port: \d+/, "port: 1");
-      writeFileSync(rosterFile(), roster);
-      expect((await kcore(...remove("k-part", "unreachable=true"))).code).to.equal(0);
-      expect((await stateOf("k-part"))[0]).to.equal("gone");
-      expect(await refusalCodeOf(site.at(0).operator.call("getNode", {}, { id }))).to.equal("NODE_REMOVED");
+    it("when it is killed while the node's object is being deleted", async () => {
+      const id = await enrollThere("k-object", { ofNode: ["example.com/hold"] });
+      await killOnce(() => isLeaving("/api/v1/nodes/k-object"), "k-object");
+      expect([await stateOf("k-object"), await codeOf(id)]).to.deep.equal([[true, 0, 1], "allowed"]);
+      await kube().patch("/api/v1/nodes/k-object", { metadata: { finalizers: null } });
+      await takeUp(false, "k-object");
+      expect([await stateOf("k-object"), await codeOf(id)]).to.deep.equal([["gone", 0, 1], "NODE_REMOVED"]);
+    });
+
+    it("when a disruption budget blocks the drain: it fails and uncordons, is killed as it waits, and goes on", async () => {
+      const id = await enrollThere("k-pdb");
+      await kube().patch(`${pods}/pod-k-pdb/status`, {
+        status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
+      });
+      const selector = { matchLabels: { app: "k-pdb" } };
+      await kube().create(budgets, { metadata: { name: "pdb" }, spec: { minAvailable: 1, selector } });
+      const allow = (disruptionsAllowed: number) => {
+        const counts = { currentHealthy: 1, desiredHealthy: 1, expectedPods: 1 };
+        return kube().patch(`${budgets}/pdb/status`, {
+          status: { observedGeneration: 1, disruptionsAllowed, ...counts },
+        });
+      };
+      await allow(0);
+      const file = join(site.project.project, "kcore.yaml");
+      const settings = readFileSync(file, "utf8");
+      writeFileSync(file, `${settings}  timeoutSeconds: 2\n`);
+      const { code, stdout } = await kcore(...remove("k-pdb"));
+      expect([code, await stateOf("k-pdb"), await codeOf(id)], stdout).to.deep.equal([1, [false, 1, 0], "allowed"]);
+      expect(stdout).to.contain("KUBERNETES_DRAIN_TIMEOUT").and.to.contain("The disruption budget pdb");
+      expect(hooks() + log(), "nothing came after the drain").to.equal("");
+      writeFileSync(file, settings);
+      await killOnce(async () => (await stateOf("k-pdb"))[0] === true, "k-pdb");
+      expect(await stateOf("k-pdb")).to.deep.equal([true, 1, 0]);
+      await allow(1);
+      await takeUp(true, "k-pdb");
+      expect([await stateOf("k-pdb"), await codeOf(id)]).to.deep.equal([["gone", 0, 1], "NODE_REMOVED"]);
     });
   });
 

@@ -5,6 +5,7 @@ import { describeWithKube } from "#support/kube-server.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
 const pods = "/api/v1/namespaces/default/pods";
+const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "rs", uid: "u", controller: true };
 const budgets = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets";
 
 describeWithKube("kubernetes.node against a real API server", (kube) => {
@@ -28,7 +29,6 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
 
   const pod = async (podName: string, { spec = {}, ...metadata }: { spec?: object; [field: string]: unknown } = {}) => {
     const containers = [{ name: "c", image: "i" }];
-    const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "rs", uid: "u", controller: true };
     const body = {
       metadata: { name: podName, labels: { app: name }, ownerReferences: [owner], ...metadata },
       // No kubelet would end the pod.
@@ -90,8 +90,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
 
   it("waits in a drain while the disruption budget refuses, names the budget, and continues", async () => {
     await pod(`a-${name}`);
-    const owner = { apiVersion: "apps/v1", kind: "DaemonSet", name: "ds", uid: "u", controller: true };
-    await pod(`ds-${name}`, { ownerReferences: [owner] });
+    await pod(`ds-${name}`, { ownerReferences: [{ ...owner, kind: "DaemonSet", name: "ds" }] });
     await budget(0);
     const context = contextFor({
       note: (text: string) => {
@@ -184,6 +183,16 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     await kube().create("/api/v1/nodes", { metadata: { name } });
     await setReady("True");
     expect((await joining).changed).to.equal(true);
+  });
+
+  it("finds a node without work where only a DaemonSet's pod runs, or the others have ended", async () => {
+    const asked = { hasWork: true };
+    await pod(`ds-${name}`, { ownerReferences: [{ ...owner, kind: "DaemonSet", name: "ds" }] });
+    await pod(`a-${name}`);
+    expect(await ask("plan", asked)).to.deep.equal(inOrder);
+    await kube().patch(`${pods}/a-${name}/status`, { status: { phase: "Succeeded" } });
+    for (const how of ["run", "plan"] as const)
+      expect((await rejectionOf(ask(how, asked))).problems[0]?.code).to.equal("KUBERNETES_NODE_IDLE");
   });
 
   it("deletes the node's object, after a drain if requested", async () => {

@@ -89,6 +89,33 @@ describeWithKube("a rolling deployment of a Kubernetes cluster's nodes", (kube) 
     expect(await isCordoned("n2")).to.equal(false);
   });
 
+  it("verify_node names what Kubernetes lacks of the roster, and a node without work", async () => {
+    const roster = join(project.project, "roster/nodes.yaml");
+    const marks = "labels: { tier: hdd }, taints: [dedicated=storage:NoSchedule], transport: local";
+    writeFileSync(roster, readFileSync(roster, "utf8").replace("transport: local", marks));
+    const verify = async () => {
+      const only = ["kubernetes", "spread"].flatMap((stage) => ["--only", stage]);
+      const words = ["orchestrate", "verify_node", "n1", "--set", "kubeconfig=kubeconfig", ...only, "--verbose"];
+      const { code, stdout } = await project.kcore(...words);
+      return { code, stdout };
+    };
+    const ready = { conditions: [{ type: "Ready", status: "True", reason: "k", message: "m" }] };
+    await kube().patch("/api/v1/nodes/n1", { metadata: { labels: { tier: "hdd" } }, spec: { taints: null } });
+    await kube().patch("/api/v1/nodes/n1/status", { status: ready });
+    const lacking = await verify();
+    expect(lacking.code, lacking.stdout).to.equal(1);
+    expect(lacking.stdout)
+      .to.contain('would change n1: taint dedicated:NoSchedule: none → "storage"')
+      .and.to.contain("no pod runs on n1");
+    const taints = [{ key: "dedicated", value: "storage", effect: "NoSchedule" }];
+    await kube().patch("/api/v1/nodes/n1", { spec: { taints } });
+    await pod("a", "n1");
+    await kube().patch("/api/v1/namespaces/default/pods/a/status", { status: { phase: "Running" } });
+    const { code, stdout } = await verify();
+    expect(code, stdout).to.equal(0);
+    expect(stdout).not.to.contain("no pod runs");
+  });
+
   it("drains, configures and uncordons each node before the next, in the order of its dry run", async () => {
     await pod("a", "n1");
     await pod("b", "n2");
