@@ -2,7 +2,7 @@
 # Makes the servers for the tests of kubernetes.object and kubernetes.node: a real kube-apiserver, built from Debian's
 # source package, and Debian's etcd. As root on Debian 12, with its package sources: sh scripts/make-kube-apiserver.sh
 # [FOLDER]. Takes 5 to 9 minutes on two cores, 4 GB of memory and 5 GB below $TMPDIR. Leaves 130 MB in the lab's folder,
-# where test/support/kube-server.ts looks for them, and Go's packages installed.
+# where test/support/kube-server.ts looks for them, and Go's packages and kubectl installed.
 set -eu
 version=1.20.2
 out=${1:-${KCORE_LAB_DIR:-/var/lib/kcore-lab}/kube}
@@ -13,7 +13,7 @@ trap 'rm -f "$sources"; chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
 
 sed 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$sources"
 apt-get update -q >/dev/null
-apt-get install -q -y --no-install-recommends golang-go golang-github-modern-go-reflect2-dev dpkg-dev >/dev/null
+apt-get install -q -y --no-install-recommends golang-go golang-github-modern-go-reflect2-dev dpkg-dev kubernetes-client >/dev/null
 cd "$dir"
 apt-get -o APT::Sandbox::User=root source -q --download-only kubernetes >/dev/null
 apt-get -o APT::Sandbox::User=root download -q etcd-server >/dev/null

@@ -40,8 +40,6 @@ need /usr/bin/age age
 # A real Prometheus scrapes controllers and agents, and promtool tests the alerts.
 need /usr/bin/promtool prometheus
 need /usr/bin/prometheus-node-exporter prometheus-node-exporter
-# The doctor asks a real API server.
-need /usr/bin/kubectl kubernetes-client
 # Ansible's inventories are imported as Ansible reads them.
 need /usr/bin/ansible-inventory ansible-core
 # Layouts of disks in Nix, and the configurations for NixOS, are evaluated by a real Nix.
