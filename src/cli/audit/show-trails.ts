@@ -33,12 +33,11 @@ const columns: readonly Column<NamedEntry>[] = [
   { title: "FROM", cell: (entry) => text(entry["from"]), wide: true },
 ];
 
-/** A pass of `kcore reconcile` has reasons beside its outcome: with a refused commit the nodes are in order with the one before. */
+/** With a refused commit a pass of `kcore reconcile` finds the nodes in order with the commit before, so its first reason stands beside that. */
 function outcomeOf({ outcome, reasons, away }: NamedEntry): string {
-  const [first = ""] = [reasons].flat().map(text);
-  const missing = [away].flat().filter((node) => typeof node === "string");
-  const more = [...(missing.length > 0 ? [`without ${missing.join(", ")}`] : []), ...first.split("\n", 1)];
-  return [text(outcome), ...more].filter((part) => part !== "").join("; ");
+  const [reason] = text([reasons].flat()[0]).split("\n", 1);
+  const missing = [away].flat().map(text).join(", ");
+  return [text(outcome), missing && `without ${missing}`, reason].filter(Boolean).join("; ");
 }
 
 const writeColumns: readonly Column<WriteList["writes"][number]>[] = [

@@ -154,9 +154,9 @@ c_take_file() {
   # A shorter part stays for the next copy.
   [ "$(stat -c %s ./f)" -ge "$c_size" ] || exit 1
   [ "$(c_sum <./f)" = "$c_all" ] || { rm -f ./f && refuse COPY_DIFFERS "the source of $c_dest was changed during the copy"; }
-  [ -n "$c_here" ] || chown "$k_own:$k_grp" ./f || exit 1
-  [ "$c_owner" = - ] || chown "$c_owner" ./f || exit 1
-  [ "$c_group" = - ] || chgrp "$c_group" ./f || exit 1
+  # On the bastion the operator owns the file, except as --owner says.
+  [ -z "$c_here" ] || { k_own=${c_owner#-} k_grp=${c_group#-}; }
+  [ -z "$k_own$k_grp" ] || chown "$k_own${k_grp:+:$k_grp}" ./f || exit 1
   chmod "$c_mode" ./f && c_flush ./f && mv -fT ./f "../$c_name" && rmdir "../.$c_name.kcore-part" && c_flush ..
 }
 

@@ -10,13 +10,7 @@ describe("kcore.yaml", () => {
   it("tells all its problems at once, each at its place", () => {
     const text = "cluster: Prod!\nruns: { requireSigend: true }\nreconcile: { run: {} }\ndrain: {}\ndrian: {}\n";
     const found = problemsIn(() => hooksIn(text));
-    expect(found.map((problem) => /^kcore\.yaml:(\d+):\d+/.exec(problem)?.[1])).to.deep.equal([
-      "1",
-      "2",
-      "3",
-      "4",
-      "5",
-    ]);
+    expect(found.map((problem) => /^kcore\.yaml:(\d+):\d+/.exec(problem)?.[1]).join(" ")).to.equal("1 2 3 4 5");
     expect(found[1]).to.contain("requireSigned");
   });
 });
