@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { askOnce, type Controllers } from "#api/ask.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
@@ -102,12 +102,17 @@ export interface RenewalOptions {
   readonly prove: (fresh: Credentials) => Promise<void>;
 }
 
+/**
+ * Whether at most `daysLeft` days are left, less a thirtieth at most, which a hash over the certificate chooses: nodes that were deployed
+ * together must not renew together.
+ */
 export function isRenewalDue(
-  { notAfter }: Pick<LoadedCredentials, "notAfter">,
+  { cert, notAfter }: Pick<LoadedCredentials, "cert" | "notAfter">,
   daysLeft: number,
   now: number,
 ): boolean {
-  return notAfter.getTime() - now <= daysLeft * dayMs;
+  const part = createHash("sha256").update(cert).digest().readUInt32BE() / 2 ** 32;
+  return notAfter.getTime() - now <= daysLeft * dayMs * (1 - part / 30);
 }
 
 /**
