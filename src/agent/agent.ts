@@ -88,9 +88,9 @@ export class Agent {
           controllers.close();
           await this.#renewIfDue();
         }
+        if (!controllers.isAtFirst() && isTimeToReturn(interval, random)) controllers.beginWithFirst();
         await this.#beat();
         returning.reset();
-        if (!controllers.isAtFirst() && isTimeToReturn(interval, random)) controllers.beginWithFirst();
         if (this.#reply?.approval === "approved") await this.#renewIfDue(this.#reply.renewEndingBefore);
         await this.report("running");
         // The interval includes the time of the heartbeat. A clock that jumps must neither extend nor skip the pause.

@@ -103,8 +103,8 @@ export interface RenewalOptions {
 }
 
 /**
- * Whether at most `daysLeft` days are left, less a thirtieth at most, which a hash over the certificate chooses: nodes that were deployed
- * together must not renew together.
+ * Whether at most `daysLeft` days are left, and a part of a day that a hash over the certificate chooses: nodes that were deployed together
+ * must not renew together. Never more than 89.5 days, or a new certificate of 90 days would be due at once.
  */
 export function isRenewalDue(
   { cert, notAfter }: Pick<LoadedCredentials, "cert" | "notAfter">,
@@ -112,7 +112,7 @@ export function isRenewalDue(
   now: number,
 ): boolean {
   const part = createHash("sha256").update(cert).digest().readUInt32BE() / 2 ** 32;
-  return notAfter.getTime() - now <= daysLeft * dayMs * (1 - part / 30);
+  return notAfter.getTime() - now <= Math.min(daysLeft + part, 89.5) * dayMs;
 }
 
 /**

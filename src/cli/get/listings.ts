@@ -49,7 +49,9 @@ async function pageOf(
   limit: number,
   flags: PageFlags & SelectorFlags,
 ): Promise<readonly NodeView[]> {
-  const { after: start = "", selector, dc } = flags;
+  const { after: given = "", selector, dc } = flags;
+  // A name alone stands for all nodes with this name: `~` comes after every id.
+  const start = given === "" || given.includes("/") ? given : `${given}/~`;
   const size = selector || dc ? largestPage : limit + 1;
   const found: NodeView[] = [];
   for (let after: string | undefined = start; after !== undefined && found.length <= limit;) {

@@ -159,7 +159,7 @@ export function manageNodes(options: NodesOptions) {
     },
     /** All listed nodes, in the order of their names. */
     list: (): Iterable<NodeView> => listNodes(records, liveness, names),
-    /** A part of that list: `LIMIT@NAME/ID`, so many nodes at most, after that one; or `LIMIT@`. @throws Refused API_INVALID */
+    /** A part of that list: `LIMIT@NAME/ID`, so many nodes at most, after that node; or `LIMIT@`. @throws Refused API_INVALID */
     page(id: string): Iterable<NodeView> {
       const [, limit, after] = /^([1-9]\d{0,3})@(.*)$/s.exec(id) ?? [];
       if (limit === undefined) throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is no page of nodes`);

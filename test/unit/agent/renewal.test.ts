@@ -59,14 +59,14 @@ describe("the renewal of a node's certificate", () => {
     present = await loadCredentials(files, "node");
   });
 
-  it("is due at 30 days left, or up to a day later", () => {
-    const notAfter = new Date(now + 30 * dayMs);
-    const isDue = (at: number): boolean => isRenewalDue({ cert: "any", notAfter }, 30, at);
-    expect([isDue(now - 1), isDue(now + dayMs)]).to.deep.equal([false, true]);
+  it("is due at 30 days left or up to a day earlier, and never at once", () => {
+    const isDue = (left: number, daysLeft: number): boolean =>
+      isRenewalDue({ cert: "any", notAfter: new Date(now + left * dayMs) }, daysLeft, now);
+    expect([isDue(31, 30), isDue(30, 30), isDue(89.9, 89), isDue(89, 89)]).to.deep.equal([false, true, false, true]);
   });
 
   it("comes over a day to 10,000 nodes whose certificates end together", () => {
-    const notAfter = new Date(now + 30 * dayMs);
+    const notAfter = new Date(now + 31 * dayMs);
     const minutes = new Map<number, number>();
     for (let node = 0; node < 10_000; node++) {
       let [from, to] = [0, 1440];
