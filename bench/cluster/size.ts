@@ -8,10 +8,10 @@ import { createTestCluster, type TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, recordAt, startControllers, type TestController } from "#support/controllers.ts";
 import { useOf, type Use } from "#support/process-use.ts";
 import { quantile, type Figure } from "./figures.ts";
+import { fill } from "./join.ts";
 import type { FromAgents, ToAgents } from "./size-agents.ts";
 
 const processes = 2;
-const registers = 100_000;
 /** Agents that start a second: each costs both sides a handshake, a registration and a write on every controller. */
 const startsPerSecond = Number(process.env["STARTS"] ?? 120);
 const measureSeconds = Number(process.env["SECONDS"] ?? 30);
@@ -44,11 +44,11 @@ async function sizeOf(count: number, sizes: readonly number[]): Promise<readonly
       await farm.grow(cluster, size - before);
       before = size;
       await sleep(15_000);
-      const { share, resident, agents, spread } = await measure(controllers, farm);
+      const { share, resident, agents, spread, failed } = await measure(controllers, farm);
       const cores = share.map((one) => (one * 100).toFixed(1)).join(", ");
       const memory = resident.map((mb) => mb.toFixed(0)).join(", ");
       note(`${size} agents`, `${Math.max(...share.map((one) => one * 100)).toFixed(1)} % of a core`, {
-        note: `each: ${cores} %; ${memory} MB; agents at each: ${spread.join(", ")}; all agents: ${(agents * 100).toFixed(1)} %`,
+        note: `each: ${cores} %; ${memory} MB; agents at each: ${spread.join(", ")}; all agents: ${(agents * 100).toFixed(1)} %, failed requests: ${failed}`,
       });
     }
     note("a watch at another controller", await watchDelay(controllers));
@@ -136,16 +136,8 @@ async function measure(controllers: readonly TestController[], farm: Farm) {
     resident: after.map(({ residentMb }) => residentMb),
     agents: (agentsAfter.cpuMs - agentsBefore.cpuMs) / 1000 / seconds,
     spread: agentsAfter.at,
+    failed: agentsAfter.failed - agentsBefore.failed,
   };
-}
-
-async function fill({ operator }: TestController): Promise<void> {
-  let next = 0;
-  const write = async (): Promise<void> => {
-    while (next < registers)
-      await operator.call("putObject", { value: { text: "v".repeat(90) } }, { id: `Bench/${next++}` });
-  };
-  await Promise.all(Array.from({ length: 64 }, write));
 }
 
 async function watchDelay([first, second]: readonly TestController[]): Promise<string> {
