@@ -4,7 +4,7 @@ import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { SourceOptions } from "#engine/roster/sources.ts";
-import type { NodeEntry, TargetFacts } from "#engine/roster/roster.ts";
+import type { NodeEntry, Roster, TargetFacts } from "#engine/roster/roster.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import type { Fetch } from "#engine/step/remote.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
@@ -110,6 +110,8 @@ export interface RunDependencies {
   readonly emit: Emit;
   readonly connect: Connect;
   readonly openSession: OpenSession;
+  /** Hands the nodes' sessions over to workers, once the run's plan is made; absent: this process has all sessions. @throws KcoreError */
+  readonly distribute?: (work: DistributedWork) => Promise<OpenSession>;
   readonly tables: TableStore;
   /** Aborted when no new step may start. */
   readonly stop: AbortSignal;
@@ -151,6 +153,15 @@ export interface RunDependencies {
   readonly unlock?: (request: UnlockRequest) => Promise<boolean>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+}
+
+/** What workers need to know of a run. */
+export interface DistributedWork {
+  /** With the answers to its parameters' questions; a secret one is a `Secret`. */
+  readonly request: RunRequest;
+  readonly roster: Roster;
+  /** Names of the nodes of the run's stages. */
+  readonly nodes: readonly string[];
 }
 
 /** A node that may wait to be unlocked at boot, with the means to unlock it. */

@@ -84,9 +84,13 @@ export interface SessionOptions {
 export interface NodeSession {
   /**
    * Performs the stages' steps in order, up to the first failure. Later stages follow in further calls, never concurrently. `isLast`: no
-   * further call follows, so the runner ends without waiting for `finish` if every step succeeds.
+   * further call follows, so the runner ends without waiting for `finish` if every step succeeds. `outputs`: the values of earlier stages from
+   * which the steps were made, as JSON, for a session in another process.
    */
-  perform(work: readonly StageWork[], options?: { readonly isLast?: boolean }): Promise<WorkResult>;
+  perform(
+    work: readonly StageWork[],
+    options?: { readonly isLast?: boolean; readonly outputs?: () => unknown },
+  ): Promise<WorkResult>;
   /** The open connection, for actions that forward channels. */
   host(): Host | undefined;
   /** No new step starts. */
