@@ -20,11 +20,13 @@ import { settleParams } from "./settle-params.ts";
  * @throws KcoreError with every problem of the input, before the first event and the first connection
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
-  const input = await readInput(request, deps);
+  const began = beginOf(deps);
+  const input = await readInput(request, { ...deps, began });
   const plan = await preparePlan(input);
   const { params, ...asked } = input.request;
   const openSession = await deps.distribute?.({
     request: { ...asked, params: { ...input.settled.params, ...params } },
+    began,
     roster: plan.roster,
     nodes: plan.nodes,
   });
@@ -59,10 +61,14 @@ export async function readInput(
   return { request: { ...settled.request, params }, settled: settled.request, ...input };
 }
 
+function beginOf({ earlier, now }: RunDependencies): number {
+  return earlier.find(({ type }) => type === "run.started")?.at ?? now();
+}
+
 /** `run` in expressions. A resumed run keeps its challenge and its start time, so that it renders the same texts. */
 function runScope(deps: RunDependencies): Readonly<Record<string, unknown>> {
-  const { runId, nonce, now, revision, earlier, hooks } = deps;
-  const began = earlier.find(({ type }) => type === "run.started")?.at ?? now();
+  const { runId, nonce, revision, hooks } = deps;
+  const began = deps.began ?? beginOf(deps);
   return {
     id: runId,
     challenge: challengeOf(nonce),

@@ -1,5 +1,6 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import { attemptName } from "#engine/program/bootstrap.ts";
 import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
@@ -132,6 +133,7 @@ export class LiveRun {
         }),
         runId: deps.runId,
         nonce: deps.nonce,
+        attempt: deps.attempt ?? attemptName(partsOf(deps.earlier) + 1, 0),
         who: deps.who,
         dryRun: request.dryRun,
         grants: grantsOf(name, request.grants),
@@ -149,6 +151,11 @@ export class LiveRun {
       });
     });
   }
+}
+
+/** The number of earlier parts of a resumed run. */
+export function partsOf(earlier: readonly RunEvent[]): number {
+  return earlier.filter(({ type }) => type === "run.started").length;
 }
 
 /** By node and step id, the outcomes in the earlier parts of a resumed run, in order. */

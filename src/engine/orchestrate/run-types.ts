@@ -45,6 +45,8 @@ export interface RunRequest {
   readonly concurrency?: number;
   /** `nodes`: nodes send large contents to each other; absent: the bastion sends them. */
   readonly feed?: "nodes";
+  /** The address of the queue whose workers have the nodes; `false`: none has. Absent: as kcore.yaml says. */
+  readonly queue?: string | false;
   readonly context?: string;
   /** Targets use no facts gathered before this time, in milliseconds since the epoch. */
   readonly factsSince?: number;
@@ -98,6 +100,10 @@ export function titleOf(what: RunRequest["what"]): string {
 export interface RunDependencies {
   readonly runId: string;
   readonly nonce: string;
+  /** See `SessionOptions.attempt`; absent: by the parts of the run in `earlier`. */
+  readonly attempt?: string;
+  /** When the run began, in milliseconds since the epoch; absent: as `earlier` has it, or now. */
+  readonly began?: number;
   readonly who: string;
   /** Absolute path of the project. */
   readonly project: string;
@@ -159,6 +165,7 @@ export interface RunDependencies {
 export interface DistributedWork {
   /** With the answers to its parameters' questions; a secret one is a `Secret`. */
   readonly request: RunRequest;
+  readonly began: number;
   readonly roster: Roster;
   /** Names of the nodes of the run's stages. */
   readonly nodes: readonly string[];

@@ -4,7 +4,8 @@
 #
 # Follows state-folder.sh. Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login),
 # k_offset (bytes of the journal that the bastion has). Also k_seen: the output that it has, as
-# `KEY.STREAM.CHUNK:BYTES ...`. The bastion ignores everything outside frames that begin with the nonce: it is noise of
+# `KEY.STREAM.CHUNK:BYTES ...`. And K_ATTEMPT: of the processes that work for this run, the one whose attempt is the last by
+# name counts. The bastion ignores everything outside frames that begin with the nonce: it is noise of
 # login shells.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
@@ -97,9 +98,26 @@ for k_path in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me
 done
 # Another run may have made the first two folders a moment ago.
 mkdir "$@" 2>/dev/null
-# The first file in the folder shows that a follower lives, so that this run may be about to take the lock.
+# Own folder first, then the attempt, then the look: of two followers that begin at once, the later attempt finds the earlier one.
+# Attempts outlive the run's end (`[!j]*` below), so a process that wakes up late is refused, too.
 IFS= read -r k_stat <"/proc/$$/stat"
 set -- ${k_stat##*) }
+{ echo "$$ ${20} $K_ATTEMPT" >"$k_me/job" && true >"$K_RUN/job.$K_ATTEMPT"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
+for k_path in "$K_RUN"/job.*; do :; done
+if [ "$k_path" != "$K_RUN/job.$K_ATTEMPT" ]; then
+  rm -rf "$k_me"
+  k_say "fatal SUPERSEDED"
+  exit 1
+fi
+# Followers of earlier attempts end: their processes may only stand still. The streaming half of each ends by itself.
+for k_path in "$K_RUN"/followers/*/job; do
+  { read -r k_pid k_born k_its <"$k_path"; } 2>/dev/null && [ "$k_its" != "$K_ATTEMPT" ] || continue
+  ! k_lives "$k_pid" "$k_born" "$k_boot" || kill -KILL "$k_pid"
+  k_path=${k_path%/job}
+  [ ! -p "$k_path/poke" ] || echo . 1<>"$k_path/poke"
+  rm -rf "$k_path"
+done
+# The mark shows that a follower lives, so that this run may be about to take the lock.
 { echo "$$ ${20} $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
 
 # Clear the remains of dead runs: their secrets and blobs at once. A run that ended regularly has left its journal

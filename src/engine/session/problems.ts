@@ -154,6 +154,12 @@ export function followerFailed(node: string, rest: string): Problem {
         message: `${node}: ${text}`,
         hint: "the state folder must belong to root, be no link, and not be writable for others",
       };
+    case "SUPERSEDED":
+      return {
+        code,
+        message: `${node}: another process works for this run there`,
+        hint: "it began later, so this one leaves the node to it",
+      };
     case "STATE_UNUSABLE":
       return { code, message: `${node}: ${text}`, hint: "is the disk full, or the file system read-only?" };
     default:

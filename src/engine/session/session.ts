@@ -6,6 +6,7 @@ import type { ManagedRemnant } from "#engine/states/remnants.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { PeerBlobs } from "./peer-blobs.ts";
 
 /** Steps of one stage; adjacent stages of a node are sent together. */
@@ -30,6 +31,7 @@ export interface WorkResult {
 /** The hashes of the looks (engine/program/look.ts) whose steps were all in order on a node when its last run with them ended. */
 export interface LookMemory {
   has(hash: string): boolean;
+  all(): readonly string[];
   add(hashes: readonly string[]): void;
 }
 
@@ -39,6 +41,8 @@ export interface SessionOptions {
   readonly endpoint: Endpoint;
   readonly connect: Connect;
   readonly runId: string;
+  /** Of the processes that work for the run, the node obeys the one with the last name (`attemptName`). Absent: the run's first attempt. */
+  readonly attempt?: string;
   /** Marks the frames of this run: 32 hex digits, kept in the run's record so that a resumed run can read on. */
   readonly nonce: string;
   /** The run's operator as `user@host`, for the lock's message. */
@@ -108,7 +112,9 @@ export interface NodeSession {
 export type OpenSession = (options: SessionOptions) => NodeSession;
 
 /** The run's values for the shells on the node. Outside of a dry run, grants follow after their disks were saved. */
-export function runVariables({ node, runId, nonce, who, dryRun, grants }: SessionOptions): RunVariables {
+export function runVariables({ node, runId, nonce, who, dryRun, grants, attempt }: SessionOptions): RunVariables {
   const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
-  return { nonce, runId, who, dryRun, grants: dryRun ? grants : [], stateDir: node.stateDir, node: node.name, login };
+  const { stateDir, name } = node;
+  const given = { grants: dryRun ? grants : [], ...omitUndefined({ attempt }) };
+  return { nonce, runId, who, dryRun, stateDir, node: name, login, ...given };
 }
