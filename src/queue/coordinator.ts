@@ -159,7 +159,8 @@ export class Coordinator {
       if (performance.now() - since > PATIENCE_MS) await this.#place(name, job);
       return;
     }
-    if (queue !== undefined && !worker) await this.#remove(queue, name);
+    if (queue !== undefined) await this.#remove(queue, name);
+    delete job.queue;
     await this.#place(name, job);
     if (job.queue === undefined && performance.now() - since > PATIENCE_MS) this.#tellUnreached(session);
   }

@@ -1,5 +1,4 @@
 import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import type { RunEvent } from "#engine/events/event.ts";
 import { type CommandEnd, TestProject } from "./kcore.ts";
 import { type PrivateRedis, startRedis } from "./redis.ts";
@@ -92,20 +91,15 @@ export class QueueWorld {
     return this.project.start(words, this.#home("bastion"));
   }
 
+  async stopWorkers(): Promise<void> {
+    for (const worker of this.#workers.splice(0)) await worker.stop();
+  }
+
   async stop(): Promise<void> {
-    for (const worker of this.#workers) await worker.stop();
+    await this.stopWorkers();
     await this.project.remove();
     await this.redis.stop();
     await this.targets.stop();
   }
 }
 
-/** Resolves when a process has printed a text. */
-export async function printed(child: ChildProcess, text: string): Promise<void> {
-  let all = "";
-  for (;;) {
-    const [more] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
-    all += String(more);
-    if (all.includes(text)) return;
-  }
-}
