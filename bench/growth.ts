@@ -45,6 +45,7 @@ const run: RunVariables = {
   dryRun: false,
   grants: [],
   login: "root",
+  attempt: "000001.000000000",
 };
 
 /** Prepares so many items, and returns the work with them: its milliseconds of CPU. */

@@ -232,7 +232,9 @@ const optional = Object.keys(
 const optionalOnesAreAsked: Plugin = {
   name: "optional libraries",
   setup(build) {
-    build.onResolve({ filter: /./ }, ({ path }) => (optional.includes(path) ? { path, namespace: "optional" } : undefined));
+    build.onResolve({ filter: /./ }, ({ path }) =>
+      optional.includes(path) ? { path, namespace: "optional" } : undefined,
+    );
     build.onLoad({ filter: /./, namespace: "optional" }, ({ path }) => ({
       contents: `module.exports = kcore.require(${JSON.stringify(path)});`,
     }));

@@ -13,6 +13,7 @@ export interface QueueConnection {
   readonly close: () => void;
 }
 
+const DEFAULT_PORT = 6379;
 const CONNECT_MS = 5_000;
 const MOST_RETRY_MS = 2_000;
 const OLDEST = [6, 2] as const;
@@ -26,22 +27,26 @@ export async function connectQueue(
   { project, readSecret }: { readonly project: string; readonly readSecret: (of: SecretReference) => Promise<string> },
 ): Promise<QueueConnection> {
   const { Redis: Client } = await loadLibrary();
-  const tls = ca === undefined ? {} : { tls: { ca: readFileSync(join(project, ca)) } };
+  const { protocol, hostname, port, username, pathname } = new URL(url);
   const options = {
+    host: hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: Number(port) || DEFAULT_PORT,
+    db: Number(pathname.slice(1)) || 0,
+    ...(username !== "" && { username: decodeURIComponent(username) }),
     ...(password && { password: await readSecret(password) }),
-    ...(url.startsWith("rediss:") && tls),
+    ...(protocol === "rediss:" && { tls: ca === undefined ? {} : { ca: readFileSync(join(project, ca)) } }),
     connectTimeout: CONNECT_MS,
     // BullMQ demands it: a command waits while the client connects again.
     maxRetriesPerRequest: null,
     retryStrategy: (attempt: number) => Math.min(attempt * 100, MOST_RETRY_MS),
   };
   const open = (): Redis => {
-    const redis = new Client(url, options);
+    const redis = new Client(options);
     // Without a listener an error would end the process; commands fail or wait by themselves.
     redis.on("error", () => undefined);
     return redis;
   };
-  const first = new Client(url, { ...options, lazyConnect: true, retryStrategy: () => null });
+  const first = new Client({ ...options, lazyConnect: true, retryStrategy: () => null });
   let failure: Error | undefined;
   first.on("error", (error) => (failure ??= error));
   try {
@@ -86,7 +91,11 @@ function checkServer(info: string, url: string): void {
     throw unfit(url, `is version ${version || "unknown"}`, `install Redis ${OLDEST.join(".")} or later, or Valkey`);
   const policy = value("maxmemory_policy");
   if (policy !== "noeviction")
-    throw unfit(url, `may drop jobs when its memory is full (maxmemory-policy ${policy})`, "maxmemory-policy noeviction");
+    throw unfit(
+      url,
+      `may drop jobs when its memory is full (maxmemory-policy ${policy})`,
+      "maxmemory-policy noeviction",
+    );
   if (value("aof_enabled") !== "1")
     throw unfit(url, "keeps nothing over a restart (appendonly no)", "appendonly yes; appendfsync everysec suffices");
 }

@@ -1,8 +1,7 @@
 import type { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import { randomBytes } from "node:crypto";
-import { attemptName } from "#engine/program/bootstrap.ts";
-import type { OpenSession, SessionOptions } from "#engine/session/session.ts";
+import { attemptName, type OpenSession, type SessionOptions } from "#engine/session/session.ts";
 import type { Question } from "#engine/events/event.ts";
 import { BadMessage, Channel } from "./channel.ts";
 import { ALIVE_SECONDS, keys, KEPT_SECONDS, PREFIX, RENEW_MS } from "./keys.ts";
@@ -105,7 +104,10 @@ export class Coordinator {
   /** Puts a job into the queue of the closest reach that a living worker has. */
   async #place(name: string, job: Job): Promise<void> {
     const { node } = job.session;
-    const reach = closestReach(this.#fit().map((worker) => worker.reach), node);
+    const reach = closestReach(
+      this.#fit().map((worker) => worker.reach),
+      node,
+    );
     if (!reach) return;
     job.queue = reachName(reach);
     const ticket = new Channel(this.#options.run.key, `${name} ticket`).seal({ node: node.name });
@@ -202,7 +204,12 @@ export class Coordinator {
     } catch {
       return this.#options.warn(`a worker's message is not from a worker of this run: ${id}`);
     }
-    const worker = { id, session, reports: new Channel(key, `${line} reports`), commands: new Channel(key, `${line} commands`) };
+    const worker = {
+      id,
+      session,
+      reports: new Channel(key, `${line} reports`),
+      commands: new Channel(key, `${line} commands`),
+    };
     if (!job) return this.#send(worker, line, { do: "drop" });
     if (job.worker) job.session.lose();
     if (!this.#jobs.has(name)) return this.#send(worker, line, { do: "drop" });

@@ -57,8 +57,12 @@ export async function ownMember(
   if (member?.roles.includes(role)) return member;
   throw new KcoreError({
     code: "QUEUE_KEY",
-    message: member ? `kcore.yaml does not let ${member.name} be a ${role}` : "kcore.yaml does not name this machine's key",
-    hint: member ? `roles: [${[...member.roles, role].join(", ")}]` : "kcore queue key prints the entry for queue.members",
+    message: member
+      ? `kcore.yaml does not let ${member.name} be a ${role}`
+      : "kcore.yaml does not name this machine's key",
+    hint: member
+      ? `roles: [${[...member.roles, role].join(", ")}]`
+      : "kcore queue key prints the entry for queue.members",
   });
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseReference, type SecretReference } from "#engine/params/secret-reference.ts";
+import { Reference } from "#engine/roster/entry-fields.ts";
 
 const Member = z.strictObject({
   name: z
@@ -20,14 +20,6 @@ const Member = z.strictObject({
     .describe("The age recipient to which the runs' data are encrypted."),
 });
 export type QueueMember = z.output<typeof Member>;
-
-/** A secret as rosters refer to it. */
-const Reference = z
-  .unknown()
-  .transform((value) => parseReference(value) as SecretReference)
-  .refine((reference) => (reference as SecretReference | undefined) !== undefined, {
-    message: "must refer to a secret: env:NAME, file:PATH or command:CMD",
-  });
 
 const repeated = (names: readonly string[]): boolean => new Set(names).size < names.length;
 

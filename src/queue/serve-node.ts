@@ -129,8 +129,7 @@ class ServedNode {
     const work: StageWork[] = [];
     for (const { id, steps } of stages) {
       const stage = stageOf(this.#run.plan, id, this.#name);
-      const drafts =
-        stage?.task.kind === "apply" ? await stage.task.expand(this.#run.scopeOf(this.#node)) : undefined;
+      const drafts = stage?.task.kind === "apply" ? await stage.task.expand(this.#run.scopeOf(this.#node)) : undefined;
       if (!drafts || stepsHash(drafts) !== steps) throw new KcoreError(differs(id, this.#name));
       work.push({ stage: id, drafts });
     }

@@ -17,7 +17,10 @@ export interface ServeOptions {
   /** This process's signed description, under the id. */
   readonly describe: (id: string) => Promise<Buffer>;
   /** Loads a part of a run; undefined: it is over, or not for this machine. */
-  readonly loadRun: (run: string, part: number) => Promise<{ readonly key: Buffer; readonly served: () => Promise<ServedRun> } | undefined>;
+  readonly loadRun: (
+    run: string,
+    part: number,
+  ) => Promise<{ readonly key: Buffer; readonly served: () => Promise<ServedRun> } | undefined>;
   readonly say: (text: string) => void;
   /** Aborted when no further node is to be taken; the nodes at work are brought to their ends. */
   readonly signal: AbortSignal;

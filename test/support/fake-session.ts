@@ -53,6 +53,7 @@ export const runOnNode: RunVariables = {
   dryRun: false,
   grants: [],
   login: "root",
+  attempt: "000001.000000000",
 };
 
 /** A channel with this output, which accepts any input. */

@@ -5,6 +5,8 @@ import { type PrivateRedis, startRedis } from "./redis.ts";
 import { startTargets, type Targets } from "./targets.ts";
 import { eventually } from "./cluster.ts";
 
+const password = "pass-of-the-queue";
+
 export interface TestWorker {
   readonly child: ChildProcess;
   /** What the worker printed so far. */
@@ -27,7 +29,10 @@ export class QueueWorld {
 
   /** `names`: the workers' names. Nodes t1, t2 … are in DC1 and DC2 in turn. */
   static async start(nodes: number, names: readonly string[] = ["w1", "w2"]): Promise<QueueWorld> {
-    const [targets, redis] = await Promise.all([startTargets(nodes), startRedis()]);
+    // The rights that docs/scale.md names.
+    const rights = "~kcore:* &kcore:* -@all +@read +@write +@connection +@blocking +@transaction +@scripting +info";
+    const users = [`kcore on >${password} ${rights}`, "default off"];
+    const [targets, redis] = await Promise.all([startTargets(nodes), startRedis({ users })]);
     const world = new QueueWorld(targets, redis, new TestProject());
     await world.#write(names);
     return world;
@@ -43,7 +48,7 @@ export class QueueWorld {
       await entry("bastion", ["coordinator"]),
       ...(await Promise.all(names.map((name) => entry(name, ["worker"])))),
     ];
-    const queue = { url: `redis://127.0.0.1:${this.redis.port}`, members };
+    const queue = { url: `redis://kcore@127.0.0.1:${this.redis.port}`, password: "env:QUEUE_PASSWORD", members };
     const common = `port: ${port}, identityFile: "${identityFile}", hostKeys: ["${hostKey}"]`;
     const lines = addresses.map(
       (address, index) =>
@@ -56,7 +61,7 @@ export class QueueWorld {
   }
 
   #home(name: string): Record<string, string> {
-    return { KCORE_HOME: `${this.project.path}/home-${name}` };
+    return { KCORE_HOME: `${this.project.path}/home-${name}`, QUEUE_PASSWORD: password };
   }
 
   /** Starts `kcore worker` as one of the names, and waits until it takes nodes. */
@@ -102,4 +107,3 @@ export class QueueWorld {
     await this.targets.stop();
   }
 }
-

@@ -1,7 +1,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { eventually } from "./cluster.ts";
 import { freePort } from "./ports.ts";
 import { makeTempDir } from "./temp-dir.ts";
@@ -18,12 +19,23 @@ export interface PrivateRedis {
   stop(): Promise<void>;
 }
 
-/** Starts a redis-server that keeps what it is given, with these further words of configuration. */
-export async function startRedis(...words: readonly string[]): Promise<PrivateRedis> {
+/** Starts a redis-server that keeps what it is given. `users`: lines of its ACL file; `words`: further words of configuration. */
+export async function startRedis({
+  users = [],
+  words = [],
+}: {
+  readonly users?: readonly string[];
+  readonly words?: readonly string[];
+} = {}): Promise<PrivateRedis> {
   if (!existsSync("/usr/bin/redis-server")) throw new Error("install the package “redis-server”");
   const port = await freePort("127.0.0.1");
   const dir = await makeTempDir("redis");
   const kept = ["--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--maxmemory-policy", "noeviction"];
+  const acl = join(dir.path, "users.acl");
+  if (users.length > 0) {
+    writeFileSync(acl, users.map((user) => `user ${user}\n`).join(""));
+    kept.push("--aclfile", acl);
+  }
   let child: ChildProcess | undefined;
   const start = async (): Promise<void> => {
     const address = ["--bind", "127.0.0.1", "--port", String(port), "--dir", dir.path];

@@ -124,7 +124,7 @@ export async function loadParts(
     };
     const { deps, close } = open({ header, io, project, ...(factTerms && { factTerms }), ...input });
     const queue = openRunnerless ? undefined : queueOf(project, header.request);
-    const distributed = queue && (await import("../queue/distribute-run.ts")).distributor(queue, deps, factTerms || undefined);
+    const distributed = queue && (await import("./distribute-run.ts")).distributor(queue, deps, factTerms || undefined);
     try {
       return await executeRun(header.request, { ...deps, ...(distributed && { distribute: distributed.distribute }) });
     } finally {

@@ -19,6 +19,5 @@ async function printKey({ output }: { readonly output: "table" | "json" }): Prom
   const half = await publicHalf(await memberKey(kcoreHome(), { make: true }));
   const member = { name: hostname().toLowerCase(), roles: ["coordinator", "worker"], ...half };
   if (output === "json") process.stdout.write(`${JSON.stringify(member, undefined, 2)}\n`);
-  else
-    process.stdout.write(printYaml({ queue: { members: [member] } }));
+  else process.stdout.write(printYaml({ queue: { members: [member] } }));
 }

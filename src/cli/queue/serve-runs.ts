@@ -68,7 +68,10 @@ export async function serveRuns({ project, settings, reach, concurrency, say, si
     if (!opened)
       throw new KcoreError({ code: "QUEUE_ARCHIVE", message: "the run's project is not in the queue any more" });
     const { archive } = opened.body as { readonly archive: string };
-    const unpacked = await unpackProject(join(home, "queue", "projects"), { hash, bytes: Buffer.from(archive, "base64") });
+    const unpacked = await unpackProject(join(home, "queue", "projects"), {
+      hash,
+      bytes: Buffer.from(archive, "base64"),
+    });
     const request = fromJson(given.request) as RunRequest;
     const header = { id: given.runId, nonce: given.nonce, who: given.who, created: given.began, request };
     const file = join(home, "queue", "runs", `${given.runId}-${given.part}.json`);
@@ -80,7 +83,12 @@ export async function serveRuns({ project, settings, reach, concurrency, say, si
     const { unlock: _, ...able } = deps;
     const all = { ...able, began, sources: { onlyKept: true }, ...omitUndefined({ revision, dirty }) };
     const input = await readInput(request, all);
-    return { plan: await planForNodes(input), request: input.settled, deps: all, readSecret: input.catalogue.readSecret };
+    return {
+      plan: await planForNodes(input),
+      request: input.settled,
+      deps: all,
+      readSecret: input.catalogue.readSecret,
+    };
   };
   try {
     await serve({

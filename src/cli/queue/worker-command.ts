@@ -65,6 +65,7 @@ async function work({ concurrency, dc, label: labels, jump, ...flags }: Flags): 
 
 function parseCount(text: string): number {
   const count = Number(text);
-  if (!Number.isInteger(count) || count < 1 || count > 10_000) throw new InvalidArgumentError("a number from 1 to 10000");
+  if (!Number.isInteger(count) || count < 1 || count > 10_000)
+    throw new InvalidArgumentError("a number from 1 to 10000");
   return count;
 }

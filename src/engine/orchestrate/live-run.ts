@@ -1,6 +1,6 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { attemptName } from "#engine/program/bootstrap.ts";
+import { attemptName } from "#engine/session/session.ts";
 import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";

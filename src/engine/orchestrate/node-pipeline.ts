@@ -190,7 +190,13 @@ async function performInTime(
     const work: readonly StageWork[] = group.map(({ stage: { id }, steps }) => ({ stage: id, drafts: steps }));
     const result = await session.perform(stage.task.kind === "look" ? [] : work, {
       isLast,
-      outputs: () => toJson(run.outputs.usedBy(group.map((ready) => ready.stage), node.name)),
+      outputs: () =>
+        toJson(
+          run.outputs.usedBy(
+            group.map((ready) => ready.stage),
+            node.name,
+          ),
+        ),
     });
     if (stage.task.kind === "look" && result.outcome === "done")
       return { ...result, finishedStages: new Set([stage.id]) };

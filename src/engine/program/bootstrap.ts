@@ -27,12 +27,7 @@ export interface RunVariables {
   readonly unsaved?: ReadonlyMap<string, string>;
   readonly login: string;
   /** See `SessionOptions.attempt`. */
-  readonly attempt?: string;
-}
-
-/** The name of an attempt at a run: names sort as attempts follow. `part`: the run's part, from 1; `number`: the attempt in it, from 0. */
-export function attemptName(part: number, number: number): string {
-  return `${String(part).padStart(6, "0")}.${String(number).padStart(9, "0")}`;
+  readonly attempt: string;
 }
 
 /**
@@ -83,7 +78,7 @@ export function sudoPasswordLine(nonce: string): string {
 export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
   const text = [
     ...runAssignments(run),
-    `K_ATTEMPT=${run.attempt ?? attemptName(1, 0)}`,
+    `K_ATTEMPT=${run.attempt}`,
     `k_login=${quote(run.login)}`,
     `k_offset=${offset}`,
     `k_seen=${quote(seen)}`,

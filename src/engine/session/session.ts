@@ -6,7 +6,6 @@ import type { ManagedRemnant } from "#engine/states/remnants.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
-import { omitUndefined } from "#base/omit-undefined.ts";
 import type { PeerBlobs } from "./peer-blobs.ts";
 
 /** Steps of one stage; adjacent stages of a node are sent together. */
@@ -111,10 +110,22 @@ export interface NodeSession {
 
 export type OpenSession = (options: SessionOptions) => NodeSession;
 
+/** The name of an attempt at a run: names sort as attempts follow. `part`: the run's part, from 1; `number`: the attempt in it, from 0. */
+export function attemptName(part: number, number: number): string {
+  return `${String(part).padStart(6, "0")}.${String(number).padStart(9, "0")}`;
+}
+
 /** The run's values for the shells on the node. Outside of a dry run, grants follow after their disks were saved. */
-export function runVariables({ node, runId, nonce, who, dryRun, grants, attempt }: SessionOptions): RunVariables {
+export function runVariables({
+  node,
+  runId,
+  nonce,
+  who,
+  dryRun,
+  grants,
+  attempt = attemptName(1, 0),
+}: SessionOptions): RunVariables {
   const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
   const { stateDir, name } = node;
-  const given = { grants: dryRun ? grants : [], ...omitUndefined({ attempt }) };
-  return { nonce, runId, who, dryRun, stateDir, node: name, login, ...given };
+  return { nonce, runId, who, dryRun, grants: dryRun ? grants : [], stateDir, node: name, login, attempt };
 }

@@ -1,8 +1,8 @@
+import { attemptName } from "#engine/session/session.ts";
 import { expect } from "chai";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { attemptName } from "#engine/program/bootstrap.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { startDelayLine } from "#support/delay-line.ts";

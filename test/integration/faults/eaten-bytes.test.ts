@@ -22,6 +22,7 @@ describe("a program that arrives incomplete", () => {
       dryRun: false,
       grants: [],
       login: "root",
+      attempt: "000001.000000000",
     };
   });
 

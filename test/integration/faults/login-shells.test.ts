@@ -75,6 +75,7 @@ describe("unusual logins", () => {
         grants: [],
         // As for root: without sudo.
         login: "root",
+        attempt: "000001.000000000",
       };
       const link = await openFollowerChannel({
         host,

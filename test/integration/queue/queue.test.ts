@@ -44,7 +44,9 @@ describe("a run over a queue", () => {
   };
   const whole = ["begun", "ended", "next"];
   const outcomes = (events: Awaited<ReturnType<QueueWorld["run"]>>["events"]): readonly string[] =>
-    events.flatMap((event) => (event.type === "step.finished" ? [`${event.node} ${event.title} ${event.outcome}`] : []));
+    events.flatMap((event) =>
+      event.type === "step.finished" ? [`${event.node} ${event.title} ${event.outcome}`] : [],
+    );
 
   it("hands nodes to the workers that reach them, and keeps one record", async () => {
     writeSite();
@@ -53,7 +55,10 @@ describe("a run over a queue", () => {
     expect(end.code, end.stdout + end.stderr).to.equal(0);
     for (const name of ["t1", "t2", "t3", "t4"]) expect(lines(`${name}/motd`)).to.deep.equal([`hello ${name}`]);
     expect(outcomes(end.events)).to.have.lengthOf(8);
-    expect(workers[0].text()).to.match(/: t1\n/).and.to.match(/: t3\n/).and.not.match(/: t2\n/);
+    expect(workers[0].text())
+      .to.match(/: t1\n/)
+      .and.to.match(/: t3\n/)
+      .and.not.match(/: t2\n/);
     const again = await world.run("state", "apply", "site", "--on", "*");
     expect(outcomes(again.events).every((text) => text.endsWith(" ok"))).to.equal(true);
   });
@@ -73,9 +78,12 @@ describe("a run over a queue", () => {
     stopped.child.kill("SIGCONT");
     expect(end.code, end.stdout + end.stderr).to.equal(0);
     expect([lines("t1"), lines("t2")]).to.deep.equal([whole, whole]);
-    expect(outcomes(end.events).toSorted()).to.deep.equal(
-      ["t1 next changed", "t1 slow changed", "t2 next changed", "t2 slow changed"],
-    );
+    expect(outcomes(end.events).toSorted()).to.deep.equal([
+      "t1 next changed",
+      "t1 slow changed",
+      "t2 next changed",
+      "t2 slow changed",
+    ]);
   });
 
   it("goes on with another coordinator when the first one is killed", async () => {

@@ -15,7 +15,7 @@ import { memberKey, openFrom, ownMember, sealFor } from "#queue/member-key.ts";
 import type { RunPackage } from "#queue/messages.ts";
 import type { QueueSettings } from "#queue/queue-settings.ts";
 import type { LivingWorker } from "#queue/workers.ts";
-import { kcoreVersion } from "../process/version.ts";
+import { kcoreVersion } from "./version.ts";
 
 /** Hands a run over to the workers of a queue. `close` ends its part in the queue. */
 export function distributor(
