@@ -27,6 +27,7 @@ export type ErrorCode =
   | "STEP_TIMEOUT"
   | "STEP_STALLED"
   | "TRANSFER_STALLED"
+  | "SUPERSEDED"
   | "SUDO_FAILED"
   | "SUDO_MISSING"
   | "SUDO_PASSWORD_NEEDED"

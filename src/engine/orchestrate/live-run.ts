@@ -126,6 +126,7 @@ export class LiveRun {
             unlock({ node: entry, endpoint, connect, passphrase, ...omitUndefined({ context }), signal }),
         }),
         runId: deps.runId,
+        attempt: (deps.earlier.filter(({ type }) => type === "run.started").length + 1) * 1e9,
         nonce: deps.nonce,
         who: deps.who,
         dryRun: request.dryRun,

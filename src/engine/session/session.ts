@@ -41,6 +41,8 @@ export interface SessionOptions {
   readonly runId: string;
   /** Marks the frames of this run: 32 hex digits, kept in the run's record so that a resumed run can read on. */
   readonly nonce: string;
+  /** The higher number wins, of two processes that work for this run at the node (docs/runner.md, Attempts). */
+  readonly attempt: number;
   /** The run's operator as `user@host`, for the lock's message. */
   readonly who: string;
   readonly dryRun: boolean;
@@ -104,7 +106,17 @@ export interface NodeSession {
 export type OpenSession = (options: SessionOptions) => NodeSession;
 
 /** The run's values for the shells on the node. Outside of a dry run, grants follow after their disks were saved. */
-export function runVariables({ node, runId, nonce, who, dryRun, grants }: SessionOptions): RunVariables {
+export function runVariables({ node, runId, attempt, nonce, who, dryRun, grants }: SessionOptions): RunVariables {
   const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
-  return { nonce, runId, who, dryRun, grants: dryRun ? grants : [], stateDir: node.stateDir, node: node.name, login };
+  return {
+    nonce,
+    runId,
+    attempt,
+    who,
+    dryRun,
+    grants: dryRun ? grants : [],
+    stateDir: node.stateDir,
+    node: node.name,
+    login,
+  };
 }
