@@ -40,12 +40,12 @@ const run: RunVariables = {
   nonce: "a".repeat(32),
   stateDir: at("state"),
   runId: "20261130-000000-0000",
+  attempt: 1,
   who: "bench@here",
   node: "n1",
   dryRun: false,
   grants: [],
   login: "root",
-  attempt: "000001.000000000",
 };
 
 /** Prepares so many items, and returns the work with them: its milliseconds of CPU. */

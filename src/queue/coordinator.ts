@@ -1,7 +1,8 @@
 import type { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import { randomBytes } from "node:crypto";
-import { attemptName, type OpenSession, type SessionOptions } from "#engine/session/session.ts";
+import type { OpenSession, SessionOptions } from "#engine/session/session.ts";
+import { firstAttempt } from "#engine/orchestrate/live-run.ts";
 import type { Question } from "#engine/events/event.ts";
 import { BadMessage, Channel } from "./channel.ts";
 import { ALIVE_SECONDS, keys, KEPT_SECONDS, PREFIX, RENEW_MS } from "./keys.ts";
@@ -71,7 +72,7 @@ export class Coordinator {
     return new QueuedSession({
       session,
       ask,
-      attempt: (number) => attemptName(run.part, number),
+      firstAttempt: firstAttempt(run.part),
       enqueue: (queued) => this.#enqueue(queued),
     });
   };
@@ -150,10 +151,7 @@ export class Coordinator {
   async #lookAt(name: string, job: Job): Promise<void> {
     const { worker, session, queue, since } = job;
     if (worker && this.#workers.some(({ id }) => id === worker.id)) return;
-    if (worker) {
-      delete job.worker;
-      session.lose();
-    }
+    if (worker) this.#lose(name, job);
     if (!this.#jobs.has(name)) return;
     const isServed = queue !== undefined && this.#fit().some(({ reach }) => reachName(reach) === queue);
     if (isServed) {
@@ -169,20 +167,24 @@ export class Coordinator {
 
   #tellUnreached({ node }: QueuedSession): void {
     const where = [`datacenter ${node.dc}`, ...node.jump.map((jump) => `behind ${jump}`)].join(", ");
-    if (this.#told.has(where)) return;
-    this.#told.add(where);
     const reaching = this.#workers.filter(({ reach }) => closestReach([reach], node));
     const others = this.#workers.map(({ name, reach }) => `${name} takes ${reachName(reach)}`).join(", ");
     const why =
       reaching.length > 0
         ? `${reaching.map(({ name, version }) => `${name} has kcore ${version}`).join(", ")}, this run ${this.#options.version}`
         : `living workers: ${others || "none"}`;
-    this.#options.warn(`no worker takes ${node.name} (${where}); ${why}; it waits for one: kcore worker`);
+    this.#tell(where, `no worker takes ${node.name} (${where}); ${why}; it waits for one: kcore worker`);
+  }
+
+  /** Warns once about a subject. */
+  #tell(about: string, text: string): void {
+    if (this.#told.has(about)) return;
+    this.#told.add(about);
+    this.#options.warn(text);
   }
 
   async #take({ job: name, worker: id, session: nonce, hello, text }: Readonly<Record<string, Buffer>>): Promise<void> {
     const job = this.#jobs.get(String(name));
-    const line = `${String(name)} ${String(nonce)}`;
     if (hello) return this.#welcome(job, String(name), String(id), String(nonce), hello);
     if (!job?.worker || job.worker.session !== String(nonce) || !text) return;
     try {
@@ -190,10 +192,15 @@ export class Coordinator {
     } catch (error) {
       if (!(error instanceof BadMessage)) throw error;
       this.#options.warn(`a message of a worker about ${job.session.node.name} is damaged: its work begins anew`);
-      this.#send(job.worker, line, { do: "drop" });
-      delete job.worker;
-      job.session.lose();
+      this.#lose(String(name), job);
     }
+  }
+
+  /** Gives up on a job's worker: a worker that only stood still drops the job when it goes on. */
+  #lose(name: string, job: Job): void {
+    if (job.worker) this.#send(job.worker, name, { do: "drop" });
+    delete job.worker;
+    job.session.lose();
   }
 
   #welcome(job: Job | undefined, name: string, id: string, session: string, hello: Buffer): void {
@@ -202,7 +209,7 @@ export class Coordinator {
     try {
       new Channel(key, `${line} hello`).open(hello);
     } catch {
-      return this.#options.warn(`a worker's message is not from a worker of this run: ${id}`);
+      return this.#tell(id, "a message in the queue is not from a worker of this run, and is left out");
     }
     const worker = {
       id,
@@ -210,16 +217,14 @@ export class Coordinator {
       reports: new Channel(key, `${line} reports`),
       commands: new Channel(key, `${line} commands`),
     };
-    if (!job) return this.#send(worker, line, { do: "drop" });
-    if (job.worker) job.session.lose();
-    if (!this.#jobs.has(name)) return this.#send(worker, line, { do: "drop" });
+    if (job?.worker) this.#lose(name, job);
+    if (!job || !this.#jobs.has(name)) return this.#send(worker, name, { do: "drop" });
     job.worker = worker;
     job.since = performance.now();
-    job.session.take({ end: () => undefined, send: (command) => this.#send(worker, line, command) });
+    job.session.take({ end: () => undefined, send: (command) => this.#send(worker, name, command) });
   }
 
-  #send({ id, commands }: NonNullable<Job["worker"]>, line: string, command: Command): void {
-    const [job = "", session = ""] = line.split(" ");
+  #send({ id, session, commands }: NonNullable<Job["worker"]>, job: string, command: Command): void {
     const { redis } = this.#options;
     void redis
       .pipeline()

@@ -18,7 +18,7 @@ export type Command =
   | {
       readonly do: "open";
       /** The node refuses workers with a lower number. */
-      readonly attempt: string;
+      readonly attempt: number;
       /** By step id, the outcomes that the run's record has. */
       readonly recorded: readonly (readonly [string, readonly Outcome[]])[];
       /** The run spoke to the node before. */

@@ -18,8 +18,8 @@ export interface QueuedSessionOptions {
   readonly session: SessionOptions;
   /** Puts a job for the node onto the queue. */
   readonly enqueue: (session: QueuedSession) => Pick<JobLine, "end">;
-  /** The name of the attempt with a number, from 1. */
-  readonly attempt: (number: number) => string;
+  /** The node's attempts have higher numbers. */
+  readonly firstAttempt: number;
   readonly ask: (question: Omit<Question, "id">) => Promise<string>;
 }
 
@@ -37,7 +37,7 @@ export class QueuedSession implements NodeSession {
   readonly #tables = new Map<number, TableSave | KeptTable>();
   #job: Pick<JobLine, "end"> | undefined;
   #line: JobLine | undefined;
-  #attempts = 0;
+  #attempt: number;
   #calls = 0;
   #wasOpened = false;
   #stopped: "stop" | "abort" | undefined;
@@ -48,6 +48,7 @@ export class QueuedSession implements NodeSession {
   constructor(options: QueuedSessionOptions) {
     this.#options = options;
     this.node = options.session.node;
+    this.#attempt = options.firstAttempt;
     this.#recorded = new Map([...options.session.recorded].map(([step, outcomes]) => [step, [...outcomes]]));
   }
 
@@ -104,7 +105,7 @@ export class QueuedSession implements NodeSession {
     const { resumed, looks } = this.#options.session;
     line.send({
       do: "open",
-      attempt: this.#options.attempt(++this.#attempts),
+      attempt: ++this.#attempt,
       recorded: [...this.#recorded],
       resumed: resumed || this.#wasOpened,
       done: this.#done,

@@ -48,12 +48,12 @@ export const runOnNode: RunVariables = {
   nonce: "f".repeat(32),
   stateDir: "/s",
   runId: "r",
+  attempt: 1,
   who: "w",
   node: "n1",
   dryRun: false,
   grants: [],
   login: "root",
-  attempt: "000001.000000000",
 };
 
 /** A channel with this output, which accepts any input. */

@@ -87,6 +87,7 @@ export function sessionOn(
     endpoint: { name: "n1", transport: "local", address: "localhost", port: 22, user: "root", hostKeys: [], jump: [] },
     connect: createTransport({ home: stateDir }).connect,
     runId: `test-${randomBytes(4).toString("hex")}`,
+    attempt: 1,
     nonce: randomBytes(16).toString("hex"),
     who: "tester@bastion",
     dryRun: false,

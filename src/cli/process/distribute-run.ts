@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { partsOf } from "#engine/orchestrate/live-run.ts";
+import { partOf } from "#engine/orchestrate/live-run.ts";
 import type { DistributedWork, RunDependencies } from "#engine/orchestrate/run-types.ts";
 import { toJson } from "#engine/orchestrate/values-json.ts";
 import type { OpenSession } from "#engine/session/session.ts";
@@ -39,7 +39,7 @@ export function distributor(
         await redis.set(keys.project(hash), sealed, "EX", KEPT_SECONDS);
       } else await redis.expire(keys.project(hash), KEPT_SECONDS);
       const key = randomBytes(32);
-      const run = { id: deps.runId, part: partsOf(deps.earlier) + 1, key };
+      const run = { id: deps.runId, part: partOf(deps.earlier), key };
       const what: RunPackage = {
         version: kcoreVersion(),
         runId: run.id,

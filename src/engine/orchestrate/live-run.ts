@@ -1,6 +1,5 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { attemptName } from "#engine/session/session.ts";
 import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
@@ -133,7 +132,7 @@ export class LiveRun {
         }),
         runId: deps.runId,
         nonce: deps.nonce,
-        attempt: deps.attempt ?? attemptName(partsOf(deps.earlier) + 1, 0),
+        attempt: deps.attempt ?? firstAttempt(partOf(deps.earlier)),
         who: deps.who,
         dryRun: request.dryRun,
         grants: grantsOf(name, request.grants),
@@ -153,9 +152,14 @@ export class LiveRun {
   }
 }
 
-/** The number of earlier parts of a resumed run. */
-export function partsOf(earlier: readonly RunEvent[]): number {
-  return earlier.filter(({ type }) => type === "run.started").length;
+/** The number of the part of a run that now begins, from 1: more than 1 if it is resumed. */
+export function partOf(earlier: readonly RunEvent[]): number {
+  return earlier.filter(({ type }) => type === "run.started").length + 1;
+}
+
+/** The lowest number of an attempt of a part of a run: later parts have higher ones. */
+export function firstAttempt(part: number): number {
+  return part * 1e9;
 }
 
 /** By node and step id, the outcomes in the earlier parts of a resumed run, in order. */

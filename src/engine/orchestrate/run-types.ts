@@ -100,8 +100,8 @@ export function titleOf(what: RunRequest["what"]): string {
 export interface RunDependencies {
   readonly runId: string;
   readonly nonce: string;
-  /** See `SessionOptions.attempt`; absent: by the parts of the run in `earlier`. */
-  readonly attempt?: string;
+  /** See `SessionOptions.attempt`; absent: the first one of the run's part. */
+  readonly attempt?: number;
   /** When the run began, in milliseconds since the epoch; absent: as `earlier` has it, or now. */
   readonly began?: number;
   readonly who: string;

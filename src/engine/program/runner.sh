@@ -3,7 +3,7 @@
 # bastion's commands as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes the runner up
 # to look again.
 #
-# Follows lock.sh and evidence.sh. Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed
+# Follows lock.sh and evidence.sh. Given: k_nonce K_STATE K_RUN K_RUNID K_ATTEMPT K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed
 # k_failed K_LIB (texts of step-functions.sh and step.sh).
 # Also k_granted, the assignments of K_GRANTED and K_UNSAVED for the shells of steps, and k_given, a function: the
 # segment with the number k_seg. After a boot also k_booted: an empty K_BOOT_ID for the shells of steps.
@@ -645,6 +645,9 @@ K_NL='
 k_lock || exit 3
 k_rest=${k_me#*:}
 echo "$$ ${k_rest%%:*}" >"$K_RUN/pid"
+# A killed follower may have started this runner a moment ago, and a higher attempt has begun: its own runner works.
+for k_path in "$K_RUN"/job.*; do :; done
+[ "${k_path##*.}" = "$K_ATTEMPT" ] || { k_unlock && exit 3; }
 # Empty folders that a killed step left in folders of other users (files.sh, k_aside).
 [ ! -s "$K_STATE/aside" ] || { while IFS= read -r k_path; do rmdir "$k_path"; done <"$K_STATE/aside" 2>/dev/null; : >"$K_STATE/aside"; }
 [ ! -e "$K_RUN/current" ] || : >"$K_RUN/current"

@@ -154,14 +154,14 @@ export function followerFailed(node: string, rest: string): Problem {
         message: `${node}: ${text}`,
         hint: "the state folder must belong to root, be no link, and not be writable for others",
       };
+    case "STATE_UNUSABLE":
+      return { code, message: `${node}: ${text}`, hint: "is the disk full, or the file system read-only?" };
     case "SUPERSEDED":
       return {
         code,
-        message: `${node}: another process works for this run there`,
-        hint: "it began later, so this one leaves the node to it",
+        message: `another process works for this run on ${node}`,
+        hint: "this process does nothing more there; the work of the other process: kcore runs attach",
       };
-    case "STATE_UNUSABLE":
-      return { code, message: `${node}: ${text}`, hint: "is the disk full, or the file system read-only?" };
     default:
       return {
         code: "NODE_SHELL_UNUSABLE",

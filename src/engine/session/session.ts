@@ -40,10 +40,10 @@ export interface SessionOptions {
   readonly endpoint: Endpoint;
   readonly connect: Connect;
   readonly runId: string;
-  /** Of the processes that work for the run, the node obeys the one with the last name (`attemptName`). Absent: the run's first attempt. */
-  readonly attempt?: string;
   /** Marks the frames of this run: 32 hex digits, kept in the run's record so that a resumed run can read on. */
   readonly nonce: string;
+  /** The higher number wins, of two processes that work for this run at the node (docs/runner.md, Attempts). */
+  readonly attempt: number;
   /** The run's operator as `user@host`, for the lock's message. */
   readonly who: string;
   readonly dryRun: boolean;
@@ -110,22 +110,18 @@ export interface NodeSession {
 
 export type OpenSession = (options: SessionOptions) => NodeSession;
 
-/** The name of an attempt at a run: names sort as attempts follow. `part`: the run's part, from 1; `number`: the attempt in it, from 0. */
-export function attemptName(part: number, number: number): string {
-  return `${String(part).padStart(6, "0")}.${String(number).padStart(9, "0")}`;
-}
-
 /** The run's values for the shells on the node. Outside of a dry run, grants follow after their disks were saved. */
-export function runVariables({
-  node,
-  runId,
-  nonce,
-  who,
-  dryRun,
-  grants,
-  attempt = attemptName(1, 0),
-}: SessionOptions): RunVariables {
+export function runVariables({ node, runId, attempt, nonce, who, dryRun, grants }: SessionOptions): RunVariables {
   const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
-  const { stateDir, name } = node;
-  return { nonce, runId, who, dryRun, grants: dryRun ? grants : [], stateDir, node: name, login, attempt };
+  return {
+    nonce,
+    runId,
+    attempt,
+    who,
+    dryRun,
+    grants: dryRun ? grants : [],
+    stateDir: node.stateDir,
+    node: node.name,
+    login,
+  };
 }

@@ -17,12 +17,12 @@ describe("a program that arrives incomplete", () => {
       nonce: "0123456789abcdef0123456789abcdef",
       stateDir: inFolder("state"),
       runId: "r",
+      attempt: 1,
       who: "me@here",
       node: "n1",
       dryRun: false,
       grants: [],
       login: "root",
-      attempt: "000001.000000000",
     };
   });
 

@@ -69,13 +69,13 @@ describe("unusual logins", () => {
         nonce: "0123456789abcdef0123456789abcdef",
         stateDir: join(sshd.home(`u-${name}`), "state"),
         runId: "r",
+        attempt: 1,
         who: "me@here",
         node: "n1",
         dryRun: false,
         grants: [],
         // As for root: without sudo.
         login: "root",
-        attempt: "000001.000000000",
       };
       const link = await openFollowerChannel({
         host,
