@@ -65,8 +65,12 @@ export class QueueWorld {
   }
 
   /** Starts `kcore worker` as one of the names, and waits until it takes nodes. */
-  async worker(name: string, ...flags: readonly string[]): Promise<TestWorker> {
-    const { child, ended } = this.project.start(["worker", ...flags], this.#home(name));
+  async worker(
+    name: string,
+    env: Readonly<Record<string, string>> = {},
+    ...flags: readonly string[]
+  ): Promise<TestWorker> {
+    const { child, ended } = this.project.start(["worker", ...flags], { ...this.#home(name), ...env });
     let text = "";
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (more: Buffer) => (text += String(more)));
     const stop = async (): Promise<void> => {
@@ -83,8 +87,11 @@ export class QueueWorld {
   }
 
   /** Runs kcore on the coordinator. */
-  async run(...words: readonly string[]): Promise<CommandEnd & { readonly events: readonly RunEvent[] }> {
-    const end = await this.project.start([...words, "--output", "json"], this.#home("bastion")).ended;
+  async run(
+    words: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<CommandEnd & { readonly events: readonly RunEvent[] }> {
+    const end = await this.project.start([...words, "--output", "json"], { ...this.#home("bastion"), ...env }).ended;
     const events = end.stdout
       .split("\n")
       .filter((line) => line.startsWith("{"))

@@ -50,8 +50,8 @@ describe("a run over a queue", () => {
 
   it("hands nodes to the workers that reach them, and keeps one record", async () => {
     writeSite();
-    const workers = await Promise.all([world.worker("w1", "--dc", "DC1"), world.worker("w2", "--dc", "DC2")]);
-    const end = await world.run("state", "apply", "site", "--on", "*");
+    const workers = await Promise.all([world.worker("w1", {}, "--dc", "DC1"), world.worker("w2", {}, "--dc", "DC2")]);
+    const end = await world.run(["state", "apply", "site", "--on", "*"]);
     expect(end.code, end.stdout + end.stderr).to.equal(0);
     for (const name of ["t1", "t2", "t3", "t4"]) expect(lines(`${name}/motd`)).to.deep.equal([`hello ${name}`]);
     expect(outcomes(end.events)).to.have.lengthOf(8);
@@ -59,17 +59,65 @@ describe("a run over a queue", () => {
       .to.match(/: t1\n/)
       .and.to.match(/: t3\n/)
       .and.not.match(/: t2\n/);
-    const again = await world.run("state", "apply", "site", "--on", "*");
+    const again = await world.run(["state", "apply", "site", "--on", "*"]);
     expect(outcomes(again.events).every((text) => text.endsWith(" ok"))).to.equal(true);
+  });
+
+  it("carries values between stages and secrets to nodes, and Redis has none of them", async () => {
+    world.project.write({
+      "project/states/first.yaml": `steps:
+  - id: made
+    register: made
+    command.run: { cmd: "echo value-of-{{ node.name }}" }
+`,
+      "project/states/second.yaml": `params:
+  word: { type: string, required: true }
+  token: { type: secret, required: true }
+steps:
+  - id: file
+    file.managed: { path: "${out("")}/{{ node.name }}/file", content: "{{ params.word }} {{ params.token }}", sensitive: true }
+`,
+      "project/orchestrate/both.yaml": `params:
+  nodes: { type: target, required: true }
+stages:
+  - { id: first, on: "{{params.nodes}}", apply: [first] }
+  - { id: meanwhile, run: local.command, command: ["true"] }
+  - { id: second, on: "{{params.nodes}}", apply: [second], with: { word: "{{stages.first.made.stdout}}", token: { env: TOKEN } } }
+`,
+    });
+    for (const name of ["t1", "t2"]) mkdirSync(out(name));
+    const run = (token: string) => world.run(["orchestrate", "both", "t1,t2"], { TOKEN: token });
+    const poor = await world.worker("w1");
+    const refused = await run("token-of-all");
+    expect([refused.code, lines("t1/file")]).to.deep.equal([1, []]);
+    expect(refused.stdout).to.include("TOKEN");
+    await poor.stop();
+    await world.worker("w2", { TOKEN: "token-of-all" });
+    const end = await run("token-of-all");
+    expect(end.code, end.stdout + end.stderr).to.equal(0);
+    expect(lines("t1/file")).to.deep.equal(["value-of-t1 token-of-all"]);
+    expect(lines("t2/file")).to.deep.equal(["value-of-t2 token-of-all"]);
+    const kept = join(world.redis.folder, "appendonlydir");
+    const bytes = readdirSync(kept).map((name) => readFileSync(join(kept, name), "latin1"));
+    const runs = join(world.project.project, ".kcore/runs");
+    const nonces = readdirSync(runs).map(
+      (id) => (JSON.parse(readFileSync(join(runs, id, "run.json"), "utf8")) as { nonce: string }).nonce,
+    );
+    for (const hidden of ["token-of-all", "value-of-t1", "both.yaml", ...nonces])
+      expect(
+        bytes.some((text) => text.includes(hidden)),
+        hidden,
+      ).to.equal(false);
+    expect(end.stdout).to.not.include("token-of-all");
   });
 
   it("goes on at another worker when one is killed and one stands still, and no step begins twice", async () => {
     writeSlow(3);
     const [killed, stopped] = [
-      await world.worker("w1", "--concurrency", "1"),
-      await world.worker("w2", "--concurrency", "1"),
+      await world.worker("w1", {}, "--concurrency", "1"),
+      await world.worker("w2", {}, "--concurrency", "1"),
     ];
-    const run = world.run("state", "apply", "slow", "--on", "t1,t2");
+    const run = world.run(["state", "apply", "slow", "--on", "t1,t2"]);
     await eventually(() => lines("t1").length > 0 && lines("t2").length > 0);
     killed.child.kill("SIGKILL");
     stopped.child.kill("SIGSTOP");
@@ -94,7 +142,7 @@ describe("a run over a queue", () => {
     child.kill("SIGKILL");
     await ended;
     const [id = ""] = readdirSync(join(world.project.project, ".kcore/runs")).toSorted().slice(-1);
-    const end = await world.run("runs", "resume", id);
+    const end = await world.run(["runs", "resume", id]);
     expect(end.code, end.stdout + end.stderr).to.equal(0);
     expect([lines("t1"), lines("t2")]).to.deep.equal([whole, whole]);
   });
@@ -102,7 +150,7 @@ describe("a run over a queue", () => {
   it("goes on when Redis was killed and started again", async () => {
     writeSlow(3);
     await world.worker("w1");
-    const run = world.run("state", "apply", "slow", "--on", "t1,t2");
+    const run = world.run(["state", "apply", "slow", "--on", "t1,t2"]);
     await eventually(() => lines("t1").length > 0 && lines("t2").length > 0);
     await world.redis.kill();
     await world.redis.start();
@@ -126,12 +174,12 @@ describe("a run over a queue", () => {
 
   it("tells which node no worker takes, and goes on once one comes", async () => {
     writeSite();
-    await world.worker("w1", "--dc", "DC1");
+    await world.worker("w1", {}, "--dc", "DC1");
     const { child, ended } = world.start("state", "apply", "site", "--on", "t2");
     let text = "";
     child.stdout?.on("data", (more: string) => (text += more));
     await eventually(() => text.includes("no worker takes t2 (datacenter DC2)"));
-    await world.worker("w2", "--dc", "DC2");
+    await world.worker("w2", {}, "--dc", "DC2");
     expect((await ended).code).to.equal(0);
   });
 });
