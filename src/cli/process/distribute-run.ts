@@ -96,7 +96,7 @@ function refuseUnfit({ request, roster, nodes }: DistributedWork): void {
       code: "QUEUE_NODE",
       message: `“${name}” has no host key in the roster, so a worker cannot know it`,
       at: roster.positions.get(name),
-      hint: `kcore roster scan ${name}`,
+      hint: `kcore roster trust ${name}`,
     });
   }
   problems.throwIfAny();
