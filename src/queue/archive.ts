@@ -15,7 +15,7 @@ export interface Archive {
   readonly bytes: Buffer;
 }
 
-/** Packs what a run reads of a project, with the last answers of the roster's sources. @throws KcoreError QUEUE_ARCHIVE */
+/** Packs the files that a run reads of a project, with the last answers of the roster's sources. @throws KcoreError QUEUE_ARCHIVE */
 export async function packProject(project: string): Promise<Archive> {
   const content = Object.keys(readProjectContent(project)).filter((name) => existsSync(join(project, name)));
   const answers = join(".kcore", "roster");

@@ -19,7 +19,7 @@ const MOST_RETRY_MS = 2_000;
 const OLDEST = [6, 2] as const;
 
 /**
- * Connects to the queue's Redis, and checks that it keeps what it is given.
+ * Connects to the queue's Redis, and checks that it keeps its data.
  * @throws KcoreError QUEUE_UNREACHABLE, QUEUE_UNFIT, QUEUE_LIBRARY
  */
 export async function connectQueue(

@@ -6,7 +6,7 @@ import { makeFolderSync } from "#base/folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { QueueMember } from "./queue-settings.ts";
 
-/** This machine's own keys: of its signatures, and of what is encrypted to it. */
+/** This machine's own keys: one signs, the other opens data that are encrypted to the machine. */
 export interface MemberKey {
   readonly signer: KeyObject;
   /** Of age. */

@@ -56,7 +56,7 @@ export type Report =
   /** The session gave connection and lock back, or finished. */
   | { readonly tell: "ended" };
 
-/** What the run's workers need once: encrypted to them and signed by the coordinator. */
+/** A run, as its workers need it once: encrypted to them and signed by the coordinator. */
 export interface RunPackage {
   /** kcore's version: another one would render other steps. */
   readonly version: string;
@@ -73,7 +73,7 @@ export interface RunPackage {
   readonly request: unknown;
   /** SHA-256 of the project's archive. */
   readonly project: string;
-  /** What the run decided about targets with `fact:`. */
+  /** The decisions of the run about targets with `fact:`. */
   readonly factTerms?: string;
   /** Encrypts jobs and messages: 32 bytes in base64. */
   readonly key: string;

@@ -27,7 +27,7 @@ type Parting = { readonly do: "rest" } | Extract<Command, { do: "finish" }>;
 
 /**
  * A node's session whose work a worker does: a job from the first call to `rest` or `finish`. If the worker is lost, the next one says
- * `hello` and gets the calls that ended well and the one that has not ended; the node's journal tells the new worker what is done.
+ * `hello` and gets the calls that ended well and the one that has not ended; the node's journal has the steps that are done.
  */
 export class QueuedSession implements NodeSession {
   readonly exchanges = 0;
@@ -175,7 +175,7 @@ export class QueuedSession implements NodeSession {
     await over.promise;
   }
 
-  /** The job is over: whatever still waits for it ends. */
+  /** The job is over: all that still waits for it ends. */
   #settle(outcome: "interrupted" | "not-started"): void {
     this.#line = undefined;
     this.#endJob();

@@ -23,7 +23,7 @@ export interface ServedRun {
   readonly readSecret: SecretReader;
 }
 
-/** Does a node's work as the coordinator commands. Never rejects: what fails is reported. */
+/** Does a node's work as the coordinator commands. Never rejects: failures are reported. */
 export async function serveNode(name: string, load: () => Promise<ServedRun>, line: WorkerLine): Promise<void> {
   const open = await line.command();
   if (open.do !== "open") return;

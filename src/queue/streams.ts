@@ -7,7 +7,7 @@ const RETRY_MS = 500;
 const MOST_ENTRIES = 500;
 
 /**
- * Reads a stream from its beginning until the signal, entry by entry in order, and removes what was handled. While Redis is away, it tries again.
+ * Reads a stream from its beginning until the signal, entry by entry in order, and removes handled entries. While Redis is away, it tries again.
  */
 export async function readStream(
   redis: Redis,

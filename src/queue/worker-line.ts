@@ -74,7 +74,7 @@ export class WorkerLine {
     this.#send(["text", this.#reports.seal(report)]);
   }
 
-  /** @throws KcoreError what the coordinator answers; INTERRUPTED */
+  /** Asks the coordinator. @throws KcoreError the problems that it answers; INTERRUPTED */
   async request(method: RequestMethod, args: unknown = {}): Promise<unknown> {
     return this.#request(method, args).answer;
   }

@@ -9,7 +9,7 @@ const password = "pass-of-the-queue";
 
 export interface TestWorker {
   readonly child: ChildProcess;
-  /** What the worker printed so far. */
+  /** The worker's output so far. */
   readonly text: () => string;
   stop(): Promise<void>;
 }

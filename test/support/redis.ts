@@ -19,7 +19,7 @@ export interface PrivateRedis {
   stop(): Promise<void>;
 }
 
-/** Starts a redis-server that keeps what it is given. `users`: lines of its ACL file; `words`: further words of configuration. */
+/** Starts a redis-server that keeps its data. `users`: lines of its ACL file; `words`: further words of configuration. */
 export async function startRedis({
   users = [],
   words = [],

@@ -85,7 +85,7 @@ export function distributor(
   };
 }
 
-/** Refuses what no worker can do as this machine would. @throws KcoreError QUEUE_NODE, USAGE */
+/** Refuses work that no worker can do as this machine would. @throws KcoreError QUEUE_NODE, USAGE */
 function refuseUnfit({ request, roster, nodes }: DistributedWork): void {
   if (request.feed === "nodes") throw usageError("--feed nodes works without a queue alone", "--feed bastion");
   const problems = new Problems();

@@ -43,7 +43,7 @@ interface OpenInput extends Omit<RunInput, "stage"> {
 }
 
 /**
- * Loads what runs depend on; `open` makes it for one run. Each node gets a runner, unless `openRunnerless` opens the sessions.
+ * Loads the dependencies of runs; the result makes them for one run. Each node gets a runner, unless `openRunnerless` opens the sessions.
  */
 export async function loadDependencies(
   openRunnerless?: OpenSession,

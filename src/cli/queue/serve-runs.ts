@@ -111,14 +111,14 @@ export async function serveRuns({ project, settings, reach, concurrency, say, si
   }
 }
 
-/** A run's means before a node is taken: nobody watches it. */
+/** A run's means before a node is taken: without a view. */
 function silent() {
   return {
     emit: () => undefined,
     stop: new AbortController().signal,
     abort: new AbortController().signal,
     ask: ({ text }: { readonly text: string }) =>
-      Promise.reject(new KcoreError({ code: "QUESTION_UNANSWERED", message: `nobody can answer here: ${text}` })),
+      Promise.reject(new KcoreError({ code: "QUESTION_UNANSWERED", message: `no operator can answer here: ${text}` })),
     earlier: [],
   };
 }

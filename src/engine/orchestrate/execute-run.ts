@@ -34,7 +34,7 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
 }
 
 /**
- * Reads what a run's plan is made of. `settled`: the request with the answers to its questions, without the secret ones.
+ * Reads the files from which a run's plan is made. `settled`: the request with the answers to its questions, without the secret ones.
  * @throws KcoreError with every problem
  */
 export async function readInput(

@@ -161,7 +161,7 @@ export interface RunDependencies {
   readonly now: () => number;
 }
 
-/** What workers need to know of a run. */
+/** A run as its workers need to know it. */
 export interface DistributedWork {
   /** With the answers to its parameters' questions; a secret one is a `Secret`. */
   readonly request: RunRequest;

@@ -114,7 +114,7 @@ for k_path in "$K_RUN"/followers/*; do
   case $k_of in "$K_ATTEMPT".*) break ;; esac
   k_of=${k_of#*.} k_pid=${k_of%%.*} k_of=${k_of#*.}
   while k_lives "$k_pid" "${k_of%%.*}" "${k_of#*.}"; do kill -KILL "$k_pid"; done
-  # Its sending half waits at the FIFO, and ends without the folder.
+  # The sending half of that follower waits at the FIFO, and ends without the folder.
   { rm -rf "$k_path" && echo .; } 1<>"$k_path/poke"
 done 2>/dev/null
 

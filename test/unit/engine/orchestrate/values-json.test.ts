@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { fromJson, toJson } from "#engine/orchestrate/values-json.ts";
-import { secret, Secret } from "#engine/step/secret.ts";
+import { secret, type Secret } from "#engine/step/secret.ts";
 
 describe("values as JSON", () => {
   const copy = (value: unknown): unknown => fromJson(JSON.parse(JSON.stringify(toJson(value))));
