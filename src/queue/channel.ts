@@ -9,8 +9,8 @@ const TAG_BYTES = 16;
 const MOST_BYTES = 64 * 2 ** 20;
 
 /**
- * One direction of the messages between a coordinator and a worker about a job. Each end counts. A message that was sent again, or moved
- * here from another job or direction, does not open, and none opens after a lost one (AES-256-GCM, a key for each context by HKDF).
+ * One direction of the messages between a coordinator and a worker about a job (AES-256-GCM, a key for each context by HKDF). Each end
+ * counts: a message that was sent again, or comes from another job or direction, does not open. Behind a lost one none opens.
  */
 export class Channel {
   readonly #key: Buffer;

@@ -10,7 +10,7 @@ import type { Command, Report } from "./messages.ts";
 import { QueuedSession } from "./queued-session.ts";
 import { closestReach, reachName } from "./reach.ts";
 import { readStream } from "./streams.ts";
-import { type LivingWorker, livingWorkers } from "./workers.ts";
+import { type LivingWorker, livingWorkers, restartCheck } from "./workers.ts";
 
 export interface CoordinatorOptions {
   readonly redis: Redis;
@@ -44,6 +44,7 @@ export class Coordinator {
   readonly #told = new Set<string>();
   readonly #closing = new AbortController();
   readonly #reader: Redis;
+  readonly #wasRestarted: () => Promise<boolean>;
   #workers: readonly LivingWorker[] = [];
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -52,6 +53,7 @@ export class Coordinator {
   constructor(options: CoordinatorOptions) {
     this.#options = options;
     this.#reader = options.connect();
+    this.#wasRestarted = restartCheck(options.redis);
   }
 
   /** Begins to look for workers and to read their messages. */
@@ -135,6 +137,7 @@ export class Coordinator {
   async #renew(): Promise<void> {
     const { redis, run } = this.#options;
     await redis.set(keys.run(run.id), String(run.part), "EX", ALIVE_SECONDS);
+    if (await this.#wasRestarted()) for (const [name, job] of this.#jobs) if (job.worker) this.#lose(name, job);
     this.#workers = await livingWorkers(redis, this.#options.openWorker);
   }
 

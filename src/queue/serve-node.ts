@@ -39,7 +39,8 @@ export async function serveNode(name: string, load: () => Promise<ServedRun>, li
   for (;;) {
     const command = await line.command();
     if (command.do === "perform") await node.perform(command);
-    else if (command.do === "rest" || command.do === "drop") {
+    else if (command.do === "drop") return node.rest();
+    else if (command.do === "rest") {
       await node.rest();
       return line.report({ tell: "ended" });
     } else if (command.do === "finish") {

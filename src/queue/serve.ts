@@ -7,6 +7,7 @@ import { type Reach, reachName } from "./reach.ts";
 import { serveNode, type ServedRun } from "./serve-node.ts";
 import { readStream } from "./streams.ts";
 import { WorkerLine } from "./worker-line.ts";
+import { restartCheck } from "./workers.ts";
 
 export interface ServeOptions {
   readonly redis: Redis;
@@ -36,9 +37,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   const id = newName();
   const mark = await describe(id);
   const lines = new Map<string, WorkerLine>();
+  const wasRestarted = restartCheck(redis);
   const renew = async (): Promise<void> => {
     await redis.set(keys.worker(id), mark, "EX", ALIVE_SECONDS);
     await redis.sadd(keys.workers, id);
+    if (await wasRestarted()) for (const line of lines.values()) line.drop();
     for (const [session, line] of lines) {
       const { run, part } = partsOf(line.name);
       if ((await redis.get(keys.run(run))) !== String(part)) lines.get(session)?.drop();

@@ -11,6 +11,17 @@ export interface LivingWorker {
   readonly reach: Reach;
 }
 
+/** Tells at each call whether Redis was started again since the last one: it may have lost the last second of messages. */
+export function restartCheck(redis: Redis): () => Promise<boolean> {
+  let known: string | undefined;
+  return async () => {
+    const now = /^run_id:(\w+)/m.exec(await redis.info("server"))?.[1];
+    const isNew = known !== undefined && now !== known;
+    known = now;
+    return isNew;
+  };
+}
+
 /** The workers whose marks have not run out. Marks that `open` refuses are left out. */
 export async function livingWorkers(
   redis: Redis,

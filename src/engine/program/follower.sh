@@ -106,7 +106,7 @@ mkdir "$@" 2>/dev/null
 for k_path in "$K_RUN"/job.*; do :; done
 if [ "${k_path##*.}" != "$K_ATTEMPT" ]; then
   rm -rf "$k_me"
-  k_say "fatal SUPERSEDED"
+  k_say "fatal RUN_SUPERSEDED"
   exit 1
 fi
 for k_path in "$K_RUN"/followers/*; do

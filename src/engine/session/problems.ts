@@ -156,7 +156,7 @@ export function followerFailed(node: string, rest: string): Problem {
       };
     case "STATE_UNUSABLE":
       return { code, message: `${node}: ${text}`, hint: "is the disk full, or the file system read-only?" };
-    case "SUPERSEDED":
+    case "RUN_SUPERSEDED":
       return {
         code,
         message: `another process works for this run on ${node}`,

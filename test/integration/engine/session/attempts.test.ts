@@ -36,7 +36,7 @@ describe("two processes that work for one run at a node", () => {
   const inRun = (...names: readonly string[]): string => join(inFolder("state"), "runs", plan.runId, ...names);
   const begun = (): string[] => readFileSync(inRun("journal"), "utf8").match(/ start \S+/g) ?? [];
   const expectSuperseded = ({ outcome, problem }: Pick<WorkResult, "outcome" | "problem">): void => {
-    expect([outcome, problem?.code]).to.deep.equal(["failed", "SUPERSEDED"]);
+    expect([outcome, problem?.code]).to.deep.equal(["failed", "RUN_SUPERSEDED"]);
   };
 
   it("ends the lower one's follower while its process stands still, and refuses it when it goes on", async () => {
