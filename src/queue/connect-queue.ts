@@ -46,7 +46,7 @@ export async function connectQueue(
     redis.on("error", () => undefined);
     return redis;
   };
-  const first = new Client({ ...options, lazyConnect: true, retryStrategy: () => null });
+  const first = new Client({ ...options, lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
   let failure: Error | undefined;
   first.on("error", (error) => (failure ??= error));
   try {

@@ -91,7 +91,8 @@ stages:
     const refused = await run("token-of-all");
     expect([refused.code, lines("t1/file")]).to.deep.equal([1, []]);
     expect(refused.stdout).to.include("TOKEN");
-    await poor.stop();
+    poor.child.kill("SIGINT");
+    await eventually(() => poor.child.exitCode !== null);
     await world.worker("w2", { TOKEN: "token-of-all" });
     const end = await run("token-of-all");
     expect(end.code, end.stdout + end.stderr).to.equal(0);
