@@ -37,7 +37,8 @@ export async function benchJoin(): Promise<readonly Figure[]> {
   }
 }
 
-async function fill({ operator }: TestController): Promise<void> {
+/** Writes 100,000 registers. */
+export async function fill({ operator }: TestController): Promise<void> {
   let next = 0;
   const write = async (): Promise<void> => {
     while (next < registers)

@@ -8,6 +8,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { createBackoff, spread, type Backoff } from "#base/backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import type { OwnCredentials } from "./certificate-files.ts";
+import { isTimeToReturn } from "./controller-order.ts";
 import { isSameMachine, type MachineFacts } from "./facts.ts";
 import type { Renewer } from "./renewal.ts";
 import type { RevokedKeys } from "./revoked-keys.ts";
@@ -87,6 +88,7 @@ export class Agent {
           controllers.close();
           await this.#renewIfDue();
         }
+        if (!controllers.isAtFirst() && isTimeToReturn(interval, random)) controllers.beginWithFirst();
         await this.#beat();
         returning.reset();
         if (this.#reply?.approval === "approved") await this.#renewIfDue(this.#reply.renewEndingBefore);

@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { askOnce, type Controllers } from "#api/ask.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
@@ -102,12 +102,17 @@ export interface RenewalOptions {
   readonly prove: (fresh: Credentials) => Promise<void>;
 }
 
+/**
+ * Whether at most `daysLeft` days are left, and a part of a day that a hash over the certificate chooses: nodes that were deployed together
+ * must not renew together. Never more than 89.5 days, or a new certificate of 90 days would be due at once.
+ */
 export function isRenewalDue(
-  { notAfter }: Pick<LoadedCredentials, "notAfter">,
+  { cert, notAfter }: Pick<LoadedCredentials, "cert" | "notAfter">,
   daysLeft: number,
   now: number,
 ): boolean {
-  return notAfter.getTime() - now <= daysLeft * dayMs;
+  const part = createHash("sha256").update(cert).digest().readUInt32BE() / 2 ** 32;
+  return notAfter.getTime() - now <= Math.min(daysLeft + part, 89.5) * dayMs;
 }
 
 /**

@@ -14,6 +14,7 @@ import { readMetrics } from "./agent-metrics.ts";
 import { addressTowards, gatherFacts, readDisks, readNics, readUsage } from "./facts.ts";
 import { deliverUpdates, type OrderDelivery } from "./order-delivery.ts";
 import { createRenewer } from "./renewal.ts";
+import { controllerRank } from "./controller-order.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile, writeAgentStatus } from "./status-file.ts";
 import { serveStatus, type StatusServer } from "./status-server.ts";
@@ -33,7 +34,8 @@ export async function runAgent(daemon: Daemon): Promise<void> {
   if (swap) log.warn("a renewal of the certificate was interrupted", { [swap]: true });
   const endpoints = endpointsOf(config, configFile);
   const credentials = await openOwnCredentials(config.tls);
-  const options = { endpoints, credentials: credentials.present, clock, isPatient: false };
+  const rank = controllerRank(config, credentials.present().identity.id);
+  const options = { endpoints, rank, credentials: credentials.present, clock, isPatient: false };
   const controllers = openControllers({
     ...options,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),

@@ -25,6 +25,8 @@ export interface AskPorts {
 export interface AskInTurn {
   /** `host:port`, in the order of the first question. */
   readonly endpoints: readonly string[];
+  /** Orders the endpoints, also those learned later; absent: they keep the given order. */
+  readonly rank?: ((endpoint: string) => string) | undefined;
   readonly signal?: AbortSignal;
   /** `false`: does not wait for a controller that has just started, since the caller asks again later anyway. */
   readonly isPatient?: boolean;
@@ -37,10 +39,10 @@ const catchUp = { limitMs: 3000, everyMs: 200 } as const;
 
 /** The controllers of a cluster, asked one after the other until one answers. */
 export function askInTurn(
-  { endpoints: firstEndpoints, signal, isPatient = true, onFailed }: AskInTurn,
+  { endpoints: firstEndpoints, rank, signal, isPatient = true, onFailed }: AskInTurn,
   { connect, monotonic, sleep }: AskPorts,
 ) {
-  const endpoints = [...firstEndpoints];
+  const endpoints = ranked(firstEndpoints, rank);
   const clients = new Map<string, ApiClient>();
   let current: string | undefined;
   const clientAt = (endpoint: string): ApiClient => {
@@ -102,8 +104,14 @@ export function askInTurn(
     /** Appends the endpoints that are not known yet, and returns them. */
     learn(more: readonly string[]): readonly string[] {
       const fresh = more.filter((endpoint) => !endpoints.includes(endpoint));
-      endpoints.push(...fresh);
+      endpoints.splice(0, Infinity, ...ranked([...endpoints, ...fresh], rank));
       return fresh;
+    },
+    /** Whether the controller that answered last is the first in the order. */
+    isAtFirst: (): boolean => current === endpoints[0],
+    /** The next question begins with the first controller, not with the one that answered last. */
+    beginWithFirst(): void {
+      current = undefined;
     },
     /** Ends all connections; the next question opens new ones. */
     close(): void {
@@ -115,6 +123,12 @@ export function askInTurn(
 
 function isCatchingUp(error: KcoreError): boolean {
   return error instanceof ApiRefusal && error.reason === "CONTROLLER_JOINING";
+}
+
+function ranked(endpoints: readonly string[], rank: AskInTurn["rank"]): string[] {
+  if (!rank) return [...endpoints];
+  const ranks = new Map(endpoints.map((endpoint) => [endpoint, rank(endpoint)]));
+  return endpoints.toSorted((a, b) => ((ranks.get(a) ?? "") < (ranks.get(b) ?? "") ? -1 : 1));
 }
 
 function beginningWith(current: string | undefined, endpoints: readonly string[]): readonly string[] {

@@ -20,7 +20,7 @@ const defaultTimeoutMs = 5_000;
 
 /** Clients of a cluster's controllers; each connects with its first question. */
 export function openControllers(options: ControllersOptions): Controllers {
-  const { credentials, endpoints: _, onFailed: __, isPatient: ___, ...common } = options;
+  const { credentials, endpoints: _, onFailed: __, isPatient: ___, rank: ____, ...common } = options;
   return askInTurn(options, {
     connect: (endpoint, question) =>
       openApi({

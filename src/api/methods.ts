@@ -93,6 +93,8 @@ export const methods = {
   exchangeUpdate: ofNode("/v1/nodes/update", u.UpdateExchange, u.UpdateAnswer, { approvedOnly: true, audit: false }),
 
   listNodes: read("/v1/nodes", s.NodeList, { form: "list" }),
+  /** A page of the nodes, in the order of their names; `{id}` is `LIMIT@` or `LIMIT@NAME/ID`, after that node. */
+  listNodesAfter: read("/v1/nodes-after/{id}", s.NodeList, { form: "list" }),
   getNode: read("/v1/nodes/{id}", s.NodeDetail, { roles: everyone, ownNodeOnly: true, whileRejected: true }),
   /** `{id}` is an operator's name for the node: its id, its host name, or the beginning of its id. */
   findNode: read("/v1/node-names/{id}", s.NodeView),

@@ -76,6 +76,7 @@ export function openControllerCluster(
     requiresManualApproval,
     endpoints,
     clock,
+    monotonic,
   });
 
   const index = indexUpdates(records);

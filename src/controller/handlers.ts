@@ -82,6 +82,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     renew: ({ caller, body }) => subCa.renew(caller, body),
 
     listNodes: () => ({ nodes: nodes.list() }),
+    listNodesAfter: ({ id }) => ({ nodes: nodes.page(id) }),
     getNode: ({ id }) => nodes.get(id),
     findNode: ({ id }) => nodes.find(id),
     approveNode: ({ caller, id, body }) =>

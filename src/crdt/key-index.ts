@@ -29,11 +29,11 @@ export class KeyIndex {
     this.#removals = 0;
   }
 
-  /** Keys with the prefix, in order; removed keys may be among them. */
-  *withPrefix(prefix: string): Iterable<string> {
+  /** Keys with the prefix, in order, from the key `first` on; removed keys may be among them. */
+  *withPrefix(prefix: string, first = prefix): Iterable<string> {
     this.#mergeAdded();
     const keys = this.#sorted;
-    for (let index = firstFrom(keys, prefix); index < keys.length; index++) {
+    for (let index = firstFrom(keys, first); index < keys.length; index++) {
       const key = keys[index];
       if (key === undefined || !key.startsWith(prefix)) return;
       yield key;

@@ -90,6 +90,7 @@ function partsOf(
     requiresManualApproval: () => requiresManualApproval,
     endpoints: () => [],
     clock,
+    monotonic: clock,
   });
   return { records, rejects, certificates, nodes };
 }

@@ -41,7 +41,7 @@ A controller that cannot be reached is listed, and the command exits 1: run it a
     )
     .action(rotateSubCa);
   withPassphrase(rotate.command("certs"))
-    .description("Renew the operator's certificate and every controller's now, and every node's at its next heartbeat")
+    .description("Renew the operator's certificate and every controller's now, and every node's soon")
     .addHelpText(
       "after",
       `
@@ -49,7 +49,8 @@ Examples:
   kcore rotate certs
 
 Certificates are renewed however long they are still valid; nothing is restarted. Controllers and nodes make new keys themselves;
-a controller's old key is revoked as soon as the new one is in use. A node that is away renews when it is back. While a
+a controller's old key is revoked as soon as the new one is in use. Each controller asks 20 nodes a second to renew, at their
+heartbeats: a thousand nodes take a minute. A node that is away renews when it is back. While a
 controller cannot be reached, no other controller gets a new key, since the absent one would not learn of that key. Controllers
 without a new key are listed, and the command exits 1: run it again when all controllers can be reached, or remove the lost one.
 See the progress in kcore get nodes and kcore get controllers (CERT-EXPIRY).`,
@@ -100,7 +101,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   // Certificates issued from now on do not end before that time: no node renews twice for one request.
   const nodesEndingBefore = endOfLeaf(Date.now()).toISOString();
   await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
-  process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");
+  process.stdout.write("nodes: each renews its certificate at one of its next heartbeats\n");
   refuseMissed(missed, "kcore rotate certs", "certificate");
 }
 

@@ -3,8 +3,10 @@ import {
   certificateListing,
   conflictListing,
   controllerListing,
+  largestPage,
   nodeListing,
   type CertificateFlags,
+  type PageFlags,
   type SelectorFlags,
 } from "./listings.ts";
 import { recordListing, vmListing } from "./record-listings.ts";
@@ -34,6 +36,7 @@ export function getCommand(): Command {
 Examples:
   kcore get nodes
   kcore get nodes -l tier=ssd,!old --dc DC2 -o wide
+  kcore get nodes --limit 100 --after n0100       the next hundred of many
   kcore get nodes -w                              go on, and show what changes
   kcore get node n1 -o yaml                       all that is known of one node
   kcore -s 192.0.2.11 -s 192.0.2.12 get nodes     the second is asked when the first cannot be reached
@@ -47,7 +50,11 @@ Names: a node's id, its host name, or the beginning of its id (four characters a
     );
   addSelection(addListOptions(get.command("nodes [node...]"), "get nodes -l tier=ssd -o wide"), "nodes")
     .description("List nodes: all of them, or those named")
-    .action((words: readonly string[], flags: ListFlags & SelectorFlags) => list(nodeListing(words, flags), flags));
+    .addOption(new Option("--limit <count>", "at most so many, in the order of their names").argParser(parseLimit))
+    .option("--after <name>", "with --limit: those after this node, NAME or NAME/ID")
+    .action((words: readonly string[], flags: ListFlags & SelectorFlags & PageFlags) =>
+      list(nodeListing(words, flags), flags),
+    );
   addClusterResult(get.command("node <node>"), "get node n1 -o yaml")
     .description("One node; with -o json or yaml all that is known of it")
     .action(getNode);
@@ -96,6 +103,11 @@ function addSelection(command: Command, what: string): Command {
   return command
     .option("-l, --selector <labels>", `only ${what} with these labels: k=v, k!=v, k, !k (commas, repeatable)`, collect)
     .option("--dc <name>", `only ${what} of this datacenter (repeatable)`, collect);
+}
+
+function parseLimit(text: string): number {
+  if (/^\d{1,3}$/.test(text) && Number(text) > 0) return Number(text);
+  throw new InvalidArgumentError(`a number from 1 to ${largestPage - 1}`);
 }
 
 function parseDays(text: string): number {

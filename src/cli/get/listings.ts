@@ -15,13 +15,22 @@ import type { Listing } from "./show-listing.ts";
 import { usageError } from "#errors/problem.ts";
 
 /** The named nodes, or all, as far as the flags select them; by name, then id. In a project each has the revision that it got last. */
-export function nodeListing(words: readonly string[], flags: SelectorFlags & CommonFlags): Listing<FleetNode> {
+export function nodeListing(
+  words: readonly string[],
+  flags: SelectorFlags & PageFlags & CommonFlags,
+): Listing<FleetNode> {
   return {
     fetch: async (client) => {
       const revisions = fromProject(flags.project, revisionWords);
+      const revised = (node: NodeView): FleetNode => ({
+        ...node,
+        ...omitUndefined({ revision: revisions?.get(node.id) }),
+      });
+      if (flags.limit !== undefined && words.length === 0)
+        return (await pageOf(client, flags.limit, flags)).map(revised);
       const named = words.length > 0 ? await findNodes(client, words) : (await client.call("listNodes", {})).nodes;
       return filterNodes(named, flags)
-        .map((node) => ({ ...node, ...omitUndefined({ revision: revisions?.get(node.id) }) }))
+        .map(revised)
         .toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
     },
     key: ({ id }) => id,
@@ -32,6 +41,35 @@ export function nodeListing(words: readonly string[], flags: SelectorFlags & Com
         : "no nodes yet: kcore orchestrate deploy_node NODE, or kcore apply -f FILE",
     registers: ["node/", "controller/"],
   };
+}
+
+/** The first `limit` selected nodes after the flag's node, in the controllers' order; stderr tells how to go on. */
+async function pageOf(
+  client: ApiClient,
+  limit: number,
+  flags: PageFlags & SelectorFlags,
+): Promise<readonly NodeView[]> {
+  const { after: given = "", selector, dc } = flags;
+  // A name alone stands for all nodes with this name: `~` comes after every id.
+  const start = given === "" || given.includes("/") ? given : `${given}/~`;
+  const size = selector || dc ? largestPage : limit + 1;
+  const found: NodeView[] = [];
+  for (let after: string | undefined = start; after !== undefined && found.length <= limit;) {
+    const { nodes }: { readonly nodes: readonly NodeView[] } = await client.call(
+      "listNodesAfter",
+      {},
+      { id: `${size}@${after}` },
+    );
+    found.push(...filterNodes(nodes, flags));
+    after = nodes.length < size ? undefined : afterOf(nodes.at(-1));
+  }
+  const page = found.slice(0, limit);
+  if (found.length > limit) process.stderr.write(`more nodes: --limit ${limit} --after ${afterOf(page.at(-1))}\n`);
+  return page;
+}
+
+function afterOf(node: NodeView | undefined): string | undefined {
+  return node && `${node.hostname}/${node.id}`;
 }
 
 export const controllerListing: Listing<ControllerView> = {
@@ -113,6 +151,16 @@ async function certificateHolder(
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** The most nodes that a controller is asked for in one page. */
+export const largestPage = 1_000;
+
+/** The flags of a page of nodes. */
+export interface PageFlags {
+  readonly limit?: number;
+  /** A name or `NAME/ID`. */
+  readonly after?: string;
 }
 
 /** Flags that choose among nodes. */

@@ -61,9 +61,11 @@ export function watchNodeNames(records: Records) {
   const of = (id: string): string => nodes.get(id)?.name ?? id;
   return {
     of,
-    /** All nodes that are shown, in the order of their names. */
-    *all(): Iterable<{ readonly id: string; readonly admission: NodeAdmission }> {
-      for (const entry of order.withPrefix("")) {
+    /** All nodes that are shown, in the order of their names, as far as they come after the name or `NAME/ID` in `after`. */
+    *all(after = ""): Iterable<{ readonly id: string; readonly admission: NodeAdmission }> {
+      const start = after.toLowerCase();
+      for (const entry of order.withPrefix("", start)) {
+        if (entry === start) continue;
         const id = entry.slice(entry.lastIndexOf("/") + 1);
         const node = nodes.get(id);
         if (node && isCurrent(entry)) yield { id, admission: node.admission };

@@ -158,13 +158,14 @@ export function* listNodes(
   records: Records,
   lives: Pick<Liveness, "of">,
   names: {
-    readonly all: () => Iterable<{ readonly id: string }>;
+    readonly all: (after?: string) => Iterable<{ readonly id: string }>;
     readonly shared: () => ReadonlyMap<string, readonly string[]>;
   },
+  after?: string,
 ): Generator<NodeView> {
   const shared = names.shared();
   const conflicts = conflictsByNode(records.replica.conflicts());
-  for (const { id } of names.all()) {
+  for (const { id } of names.all(after)) {
     const parts = partsOf(records, id);
     if (!parts || !isShown(parts)) continue;
     yield nodeViewOf(parts, {

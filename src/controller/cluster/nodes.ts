@@ -10,6 +10,7 @@ import type {
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
+import { limitRate } from "../server/rate.ts";
 import { bringBackHint, Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
@@ -54,18 +55,30 @@ export interface NodesOptions {
   /** Endpoints for the nodes' fail-over. */
   readonly endpoints: () => string[];
   readonly clock: () => number;
+  readonly monotonic: () => number;
 }
 
+/** The nodes that this controller asks for a renewal, as `kcore rotate certs` wishes; the others wait for a later heartbeat. */
+const renewalsAsked = { perSecond: 20, burst: 20 } as const;
+
 export function manageNodes(options: NodesOptions) {
-  const { records, certificates, rejects, liveness, names, controllerId, requiresManualApproval, endpoints, clock } =
-    options;
+  const { records, certificates, rejects, liveness, names, controllerId } = options;
+  const { requiresManualApproval, endpoints, clock, monotonic } = options;
+  const mayRenew = limitRate(renewalsAsked, monotonic);
+  const rotationFor = ({ reg }: NodeParts): Pick<HeartbeatReply, "renewEndingBefore"> => {
+    const rotation = Rotation.safeParse(records.value("config", keys.config("rotation")));
+    if (!rotation.success) return {};
+    const { nodesEndingBefore: renewEndingBefore } = rotation.data;
+    const isDone = reg !== undefined && Date.parse(reg.value.certificateExpires) >= Date.parse(renewEndingBefore);
+    return isDone || !mayRenew("") ? {} : { renewEndingBefore };
+  };
   const replyTo = (parts: NodeParts): HeartbeatReply => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
     status: nodeStatusOf(parts, liveness.of(parts.id)),
     controllerId,
     controllers: endpoints(),
-    ...rotationOf(records),
+    ...rotationFor(parts),
   });
   /** @throws Refused NODE_UNKNOWN, NODE_REMOVED */
   const knownParts = (id: string): NodeParts => {
@@ -146,6 +159,12 @@ export function manageNodes(options: NodesOptions) {
     },
     /** All listed nodes, in the order of their names. */
     list: (): Iterable<NodeView> => listNodes(records, liveness, names),
+    /** A part of that list: `LIMIT@NAME/ID`, so many nodes at most, after that node; or `LIMIT@`. @throws Refused API_INVALID */
+    page(id: string): Iterable<NodeView> {
+      const [, limit, after] = /^([1-9]\d{0,3})@(.*)$/s.exec(id) ?? [];
+      if (limit === undefined) throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is no page of nodes`);
+      return listNodes(records, liveness, names, after).take(Number(limit));
+    },
     countByStatus(): ReadonlyMap<NodeStatus, number> {
       const counts = new Map<NodeStatus, number>();
       const add = (status: NodeStatus): void => void counts.set(status, (counts.get(status) ?? 0) + 1);
@@ -208,12 +227,6 @@ export function manageNodes(options: NodesOptions) {
       return { result: parts && isShown(parts) ? "deleted" : "created", dot };
     },
   };
-}
-
-/** The last request of `kcore rotate certs`, for the reply to a heartbeat. */
-function rotationOf(records: Records): Pick<HeartbeatReply, "renewEndingBefore"> {
-  const rotation = Rotation.safeParse(records.value("config", keys.config("rotation")));
-  return rotation.success ? { renewEndingBefore: rotation.data.nodesEndingBefore } : {};
 }
 
 function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: NodesOptions): NodeDetail {

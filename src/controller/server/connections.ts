@@ -13,9 +13,12 @@ export interface ConnectionLimits {
 /** Open files that a controller needs beside its callers' connections: for its store, its peers and occasional reads. */
 const reservedFiles = 96;
 
+/** The most connections of a controller: room for 10,000 nodes' agents, should it be the only one left. */
+const mostConnections = 12_288;
+
 /** The maximum number of connections for so many open files: however many callers there are, the store can be written (F-30). */
 export function maxConnectionsFor(openFiles = Infinity): number {
-  return Math.max(16, Math.min(4096, openFiles - reservedFiles));
+  return Math.max(16, Math.min(mostConnections, openFiles - reservedFiles));
 }
 
 /** The connections that are accepted only to answer that there are too many. */

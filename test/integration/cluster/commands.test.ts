@@ -67,6 +67,13 @@ describe("commands against a cluster of three controllers", () => {
     expect(await names("-l", "tier=ssd")).to.deep.equal(["alpha"]);
     expect(await names("--dc", "DC2")).to.deep.equal(["beta"]);
     expect(await names("beta", alpha.slice(0, 8))).to.deep.equal(["alpha", "beta"]);
+    const page = await kcore("get", "nodes", "--limit", "1", "-o", "json");
+    expect((JSON.parse(page.stdout) as NodeView[]).map(({ hostname }) => hostname)).to.deep.equal(["alpha"]);
+    expect(page.stderr).to.contain(`more nodes: --limit 1 --after alpha/${alpha}\n`);
+    expect(await names("--limit", "1", "--after", `alpha/${alpha}`)).to.deep.equal(["beta"]);
+    expect(await names("--limit", "1", "--after", "alpha")).to.deep.equal(["beta"]);
+    expect(await names("--limit", "1", "--dc", "DC2")).to.deep.equal(["beta"]);
+    expect(await names("--limit", "1", "--after", "beta")).to.deep.equal([]);
     expect((await kcore("get", "nodes", "gamma")).stderr).to.contain("[NODE_UNKNOWN]");
     const detail = await json<NodeDetail>("get", "node", "alpha");
     expect(detail).to.include({ id: alpha, approval: "approved" });

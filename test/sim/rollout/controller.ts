@@ -255,6 +255,7 @@ export class SimController implements SimProcess {
       requiresManualApproval: () => false,
       endpoints: () => [],
       clock,
+      monotonic: clock,
     });
     const { log } = parts;
     const handle = handleRequests({ controllerId: this.id, records, nodes, controllers, updates, log, clock });

@@ -59,9 +59,26 @@ describe("the renewal of a node's certificate", () => {
     present = await loadCredentials(files, "node");
   });
 
-  it("is due at 30 days left, not before", () => {
-    const notAfter = new Date(now + 30 * dayMs);
-    expect([isRenewalDue({ notAfter }, 30, now), isRenewalDue({ notAfter }, 30, now - 1)]).to.deep.equal([true, false]);
+  it("is due at 30 days left or up to a day earlier, and never at once", () => {
+    const isDue = (left: number, daysLeft: number): boolean =>
+      isRenewalDue({ cert: "any", notAfter: new Date(now + left * dayMs) }, daysLeft, now);
+    expect([isDue(31, 30), isDue(30, 30), isDue(89.9, 89), isDue(89, 89)]).to.deep.equal([false, true, false, true]);
+  });
+
+  it("comes over a day to 10,000 nodes whose certificates end together", () => {
+    const notAfter = new Date(now + 31 * dayMs);
+    const minutes = new Map<number, number>();
+    for (let node = 0; node < 10_000; node++) {
+      let [from, to] = [0, 1440];
+      // The first minute at which the node's certificate is due.
+      while (from < to) {
+        const middle = (from + to) >> 1;
+        if (isRenewalDue({ cert: `node ${node}`, notAfter }, 30, now + middle * 60_000)) to = middle;
+        else from = middle + 1;
+      }
+      minutes.set(from, (minutes.get(from) ?? 0) + 1);
+    }
+    expect(Math.max(...minutes.values())).to.be.at.most(30);
   });
 
   it("S-14: installs a certificate for a new key that the node generated, 0600, without leftover files", async () => {

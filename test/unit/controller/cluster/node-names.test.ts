@@ -45,6 +45,13 @@ describe("the names of nodes", () => {
     expect(names.find("7a00")).to.equal(other);
   });
 
+  it("lists the nodes that come after an entry, in the order of their names", () => {
+    const idsAfter = (after: string): readonly string[] => Array.from(names.all(after), ({ id }) => id);
+    expect(idsAfter("")).to.deep.equal([n1, n2, other, twin]);
+    expect(idsAfter(`N2/${n2}`)).to.deep.equal([other, twin]);
+    expect(idsAfter(`twin/${other}`)).to.deep.equal([twin]);
+  });
+
   it("refuses an ambiguous word with the candidates", () => {
     expect(refusalOf("twin")).to.include({ code: "NODE_AMBIGUOUS", message: "“twin” fits 2 nodes" });
     expect(refusalOf("twin").detail?.split("\n")).to.have.members([`${twin}  twin`, `${other}  twin`]);

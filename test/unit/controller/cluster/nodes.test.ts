@@ -54,9 +54,25 @@ describe("the nodes of a cluster", () => {
       requiresManualApproval: () => requiresManualApproval,
       endpoints: () => [],
       clock,
+      monotonic: clock,
     });
   });
   afterEach(() => records.replica.stop());
+
+  it("are asked for a renewal 20 at a time, and only those whose certificate ends too early", async () => {
+    const ids = Array.from({ length: 30 }, (_, index) => `n${index}`);
+    for (const id of ids) await register(id);
+    const nodesEndingBefore = new Date(9e12 + 1).toISOString();
+    await records.put([{ key: keys.config("rotation"), value: { nodesEndingBefore } }]);
+    const late = { ...caller("late"), certificateExpiresAt: 9e12 + 1 };
+    await nodes.register(late, registrationOf("late"));
+    const asked = (): number =>
+      ids.filter((id) => nodes.heartbeat(caller(id), { nodeId: id }).renewEndingBefore === nodesEndingBefore).length;
+    expect([asked(), asked()]).to.deep.equal([20, 0]);
+    now += 500;
+    expect(nodes.heartbeat(late, { nodeId: "late" }).renewEndingBefore).to.equal(undefined);
+    expect(asked()).to.equal(10);
+  });
 
   it("list at most 8 of the other nodes that share a name", async () => {
     const ids = Array.from({ length: 40 }, (_, index) => `node-${String(index).padStart(2, "0")}`);
