@@ -9,6 +9,14 @@ import { readStream } from "./streams.ts";
 import { WorkerLine } from "./worker-line.ts";
 import { restartCheck } from "./workers.ts";
 
+/** A part of a run, open at a worker until its coordinator is gone. */
+export interface OpenRun {
+  readonly key: Buffer;
+  /** Reads the project and makes the plan, once. */
+  readonly served: () => Promise<ServedRun>;
+  readonly close: () => Promise<void>;
+}
+
 export interface ServeOptions {
   readonly redis: Redis;
   /** A further connection, for reads that block. */
@@ -17,11 +25,8 @@ export interface ServeOptions {
   readonly concurrency: number;
   /** This process's signed description, under the id. */
   readonly describe: (id: string) => Promise<Buffer>;
-  /** Loads a part of a run; undefined: it is over, or not for this machine. */
-  readonly loadRun: (
-    run: string,
-    part: number,
-  ) => Promise<{ readonly key: Buffer; readonly served: () => Promise<ServedRun> } | undefined>;
+  /** Opens a part of a run; undefined: it is over, or not for this machine. */
+  readonly openRun: (run: string, part: number) => Promise<OpenRun | undefined>;
   readonly say: (text: string) => void;
   /** Aborted when no further node is to be taken; the nodes at work are brought to their ends. */
   readonly signal: AbortSignal;
@@ -37,14 +42,20 @@ export async function serve(options: ServeOptions): Promise<void> {
   const id = newName();
   const mark = await describe(id);
   const lines = new Map<string, WorkerLine>();
+  const runs = new Map<string, Promise<OpenRun | undefined>>();
   const wasRestarted = restartCheck(redis);
   const renew = async (): Promise<void> => {
     await redis.set(keys.worker(id), mark, "EX", ALIVE_SECONDS);
     await redis.sadd(keys.workers, id);
     if (await wasRestarted()) for (const line of lines.values()) line.drop();
-    for (const [session, line] of lines) {
-      const { run, part } = partsOf(line.name);
-      if ((await redis.get(keys.run(run))) !== String(part)) lines.get(session)?.drop();
+    for (const [name, opening] of runs) {
+      const { run, part } = partsOf(name);
+      if ((await redis.get(keys.run(run))) === String(part)) continue;
+      const own = [...lines.values()].filter((line) => line.name.startsWith(`${name}.`));
+      for (const line of own) line.drop();
+      if (own.length > 0) continue;
+      runs.delete(name);
+      await (await opening)?.close();
     }
   };
   await renew();
@@ -62,9 +73,17 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
   };
   const reading = readStream(reader, keys.commands(id), take, over.signal);
+  const opened = async (run: string, part: number): Promise<OpenRun | undefined> => {
+    const name = `${run}.${part}`;
+    const opening = runs.get(name) ?? options.openRun(run, part);
+    runs.set(name, opening);
+    const found = await opening.catch((error: unknown) => say(`run ${run}: ${(error as Error).message}`));
+    if (!found) runs.delete(name);
+    return found ?? undefined;
+  };
   const work = async (name: string, data: string): Promise<void> => {
     const { run, part } = partsOf(name);
-    const known = await options.loadRun(run, part);
+    const known = await opened(run, part);
     if (!known) return;
     const { node } = new Channel(known.key, `${name} ticket`).open(Buffer.from(data, "base64")) as Ticket;
     const session = newName();

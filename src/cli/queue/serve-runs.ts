@@ -14,7 +14,7 @@ import type { RunPackage } from "#queue/messages.ts";
 import type { QueueSettings } from "#queue/queue-settings.ts";
 import type { Reach } from "#queue/reach.ts";
 import type { ServedRun } from "#queue/serve-node.ts";
-import { serve } from "#queue/serve.ts";
+import { type OpenRun, serve } from "#queue/serve.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { loadDependencies } from "../process/load-run-parts.ts";
 import { kcoreVersion } from "../process/version.ts";
@@ -44,18 +44,21 @@ export async function serveRuns({ project, settings, reach, concurrency, say, si
   }).deps;
   const { redis, connect, close } = await connectQueue(settings, { project, readSecret });
   const version = kcoreVersion();
-  const runs = new Map<string, ReturnType<typeof load>>();
-  const load = async (run: string, part: number) => {
+  const openRun = async (run: string, part: number): Promise<OpenRun | undefined> => {
     const bytes = await redis.getBuffer(keys.package(run, part));
     const opened = bytes && (await openFrom(coordinators, own, `run ${run} ${part}`, bytes));
     if (bytes && !opened) say(`run ${run} is not from a coordinator that kcore.yaml names, or not for this machine`);
     if (!opened) return undefined;
     const given = opened.body as RunPackage;
     say(`run ${run} of ${given.who} at ${opened.member.name}`);
-    let served: Promise<ServedRun> | undefined;
-    return { key: Buffer.from(given.key, "base64"), served: () => (served ??= serveRun(given)) };
+    let served: ReturnType<typeof serveRun> | undefined;
+    return {
+      key: Buffer.from(given.key, "base64"),
+      served: () => (served ??= serveRun(given)),
+      close: async () => (await served?.catch(() => undefined))?.close(),
+    };
   };
-  const serveRun = async (given: RunPackage): Promise<ServedRun> => {
+  const serveRun = async (given: RunPackage): Promise<ServedRun & { readonly close: () => Promise<void> }> => {
     if (given.version !== version)
       throw new KcoreError({
         code: "WORKER_DIFFERS",
@@ -77,7 +80,7 @@ export async function serveRuns({ project, settings, reach, concurrency, say, si
     const file = join(home, "queue", "runs", `${given.runId}-${given.part}.json`);
     mkdirSync(join(home, "queue", "runs"), { recursive: true, mode: 0o700 });
     writeFileSync(file, given.factTerms ?? "{}", { mode: 0o600 });
-    const { deps } = open({ header, io: silent(), project: unpacked, factTerms: { file, isResumed: true } });
+    const { deps, close } = open({ header, io: silent(), project: unpacked, factTerms: { file, isResumed: true } });
     const { began, revision, dirty } = given;
     // The passphrase of the CA never leaves the coordinator, so a worker unlocks no disk.
     const { unlock: _, ...able } = deps;
@@ -88,6 +91,7 @@ export async function serveRuns({ project, settings, reach, concurrency, say, si
       request: input.settled,
       deps: all,
       readSecret: input.catalogue.readSecret,
+      close,
     };
   };
   try {
@@ -97,12 +101,7 @@ export async function serveRuns({ project, settings, reach, concurrency, say, si
       reach,
       concurrency,
       describe: (id) => sealFor(coordinators, own, "worker", { id, name, version, reach }),
-      loadRun: (run, part) => {
-        const known = `${run}.${part}`;
-        const loaded = runs.get(known) ?? load(run, part);
-        if (!runs.has(known)) runs.set(known, loaded);
-        return loaded;
-      },
+      openRun,
       say,
       signal,
     });
