@@ -40,6 +40,8 @@ export class QueuedSession implements NodeSession {
   #attempt: number;
   #calls = 0;
   #wasOpened = false;
+  /** The worker that has the node asked for its sudo password. */
+  #hasAsked = false;
   #stopped: "stop" | "abort" | undefined;
   #done: NodeCall[] = [];
   #pending: { readonly call: NodeCall; readonly result: PromiseWithResolvers<WorkResult> } | undefined;
@@ -102,6 +104,7 @@ export class QueuedSession implements NodeSession {
       return;
     }
     this.#line = line;
+    this.#hasAsked = false;
     const { resumed, looks } = this.#options.session;
     line.send({
       do: "open",
@@ -201,13 +204,23 @@ export class QueuedSession implements NodeSession {
     }
   }
 
+  /** The node's sudo password is asked for once a run, and again only if a worker found it wrong. */
+  async #ask(question: Omit<Question, "id">): Promise<string> {
+    if (question.kind !== "password") return this.#options.ask(question);
+    const again = this.#hasAsked;
+    this.#hasAsked = true;
+    const password = await this.#options.session.sudoPassword(again);
+    if (password !== undefined) return password;
+    throw new KcoreError({ code: "QUESTION_UNANSWERED", message: "no operator gave the sudo password" });
+  }
+
   /** A save of tables has the number of the request that opened it; a kept one, that of the request that kept it. */
   async #answerTo(method: Extract<Report, { tell: "request" }>["method"], request: number, args: unknown) {
     const given = args as { readonly table: number; readonly bytes: string } & Parameters<TableSave["keep"]>[0];
     const save = () => this.#tables.get(given.table) as TableSave;
     switch (method) {
       case "ask":
-        return this.#options.ask(args as Omit<Question, "id">);
+        return this.#ask(args as Omit<Question, "id">);
       case "table.open":
         this.#tables.set(request, await this.#options.session.tables.open());
         return undefined;
