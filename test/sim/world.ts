@@ -430,7 +430,7 @@ export class World {
     for (const view of rest)
       for (const what of ["live", "conflicts"] as const) {
         if (view[what] === first?.[what]) continue;
-        // Controllers that had forgotten a deletion do not list its conflict with a change of a restored one (docs/replication.md, “set back to a snapshot”).
+        // Controllers that had forgotten a deletion do not list its conflict with a change of a restored one (docs/replication.md, Put back without kcore).
         const hasRestores = this.figures.restores > 0 && what === "conflicts";
         if (hasRestores && withoutDeletions(view[what]) === withoutDeletions(first?.[what])) continue;
         // A controller that lost one side of a conflict by damage may no longer list the conflict (docs/replication.md, Damaged).
