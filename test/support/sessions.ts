@@ -1,3 +1,5 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/step/define.ts";
@@ -136,4 +138,9 @@ export async function performOn(
   const result = await run.session.perform([{ stage: "s", drafts }]);
   await run.session.finish(result.outcome, result.problem);
   return { ...run, ...result };
+}
+
+/** The files that a node keeps of a run, without the mark of its attempt, which outlives each run (docs/runner.md, Attempts). */
+export function keptOfRun(stateDir: string, run: string): string[] {
+  return readdirSync(join(stateDir, "runs", run)).filter((name) => !/^job\.\d{16}$/.test(name));
 }

@@ -280,8 +280,8 @@ k_status() {
 k_reader() {
   (
     exec 3>&- 4>&- 5>&- 6<&- 8>&-
-    while read -r k_of k_turn k_kept <&7; do
-      k_base=$K_RUN/out/$k_of.$1 k_piece=$((k_turn * 1000000)) k_count=0 k_size="bs=65536 count=1"
+    while read -r k_of k_its_turn k_kept <&7; do
+      k_base=$K_RUN/out/$k_of.$1 k_piece=$((k_its_turn * 1000000)) k_count=0 k_size="bs=65536 count=1"
       # A reader that cannot write, as on a full disk, ends: the next step must not get the rest.
       while k_file=$k_base.$k_piece && { dd $k_size of="$k_file" 2>/dev/null || exit; } && [ -s "$k_file" ]; do
         echo "$1.$k_piece" >>"$K_RUN/out/$k_of.order"
@@ -295,7 +295,7 @@ k_reader() {
         k_piece=$((k_piece + 1))
       done
       k_poke
-      k_wake "$1 $k_of $k_turn"
+      k_wake "$1 $k_of $k_its_turn"
     done
   ) <&6 >/dev/null 2>&1 &
 }
