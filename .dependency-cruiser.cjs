@@ -98,6 +98,12 @@ module.exports = {
       "Pages are drawn from records and living runs; the cluster comes from outside.",
     ),
     only(
+      "queue-shares-the-engine",
+      "queue",
+      ["errors", "engine"],
+      "Coordinator and workers carry the engine's sessions; dependencies of a run come from outside.",
+    ),
+    only(
       "tui-knows-events-only",
       "tui",
       ["errors", "engine/events", "api"],
@@ -346,6 +352,8 @@ module.exports = {
     home("lowdb", ["base", "controller/store"], "A controller's state, and small files that are written whole."),
     home("prom-client", ["controller"], "Metrics."),
     home("@kubernetes/client-node", ["kubernetes"], "Who asks a Kubernetes cluster, and how it is let in."),
+    home("bullmq", ["queue"], "An optional library: who shares runs loads it."),
+    home("ioredis", ["queue"], "As bullmq."),
     home("zx", ["base"], "Programs are run in one place."),
     {
       name: "programs-are-run-in-one-place",

@@ -40,6 +40,7 @@ const run: RunVariables = {
   nonce: "a".repeat(32),
   stateDir: at("state"),
   runId: "20261130-000000-0000",
+  attempt: 1,
   who: "bench@here",
   node: "n1",
   dryRun: false,

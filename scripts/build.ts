@@ -223,6 +223,24 @@ const builtinsAreAsked: Plugin = {
   },
 };
 
+/** Optional libraries, of which the package brings none: where they are installed, they are loaded when a command needs them. */
+const optional = Object.keys(
+  (JSON.parse(await readFile(join(root, "package.json"), "utf8")) as { peerDependencies: object }).peerDependencies,
+);
+
+/** Replaces imports of optional libraries: a script cannot import. */
+const optionalOnesAreAsked: Plugin = {
+  name: "optional libraries",
+  setup(build) {
+    build.onResolve({ filter: /./ }, ({ path }) =>
+      optional.includes(path) ? { path, namespace: "optional" } : undefined,
+    );
+    build.onLoad({ filter: /./, namespace: "optional" }, ({ path }) => ({
+      contents: `module.exports = kcore.require(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
 /** Replaces a dynamic import of one of `modules` by `contents`, which runs the program that holds the module. */
 function comeAsProgram(name: string, modules: RegExp, contents: string): Plugin {
   const namespace = `program-${name}`;
@@ -279,6 +297,7 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     footer: { js: "})" },
     plugins: [
       builtinsAreAsked,
+      optionalOnesAreAsked,
       comeAsProgram("views", /\/(live-view|open-fleet-screen)\.ts$/, views),
       comeAsProgram("age", /\/age\.ts$/, age),
       comeAsProgram("kubernetes", /\/kubeconfig-access\.ts$/, kubernetes),

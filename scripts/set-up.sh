@@ -40,9 +40,8 @@ need /usr/bin/age age
 # A real Prometheus scrapes controllers and agents, and promtool tests the alerts.
 need /usr/bin/promtool prometheus
 need /usr/bin/prometheus-node-exporter prometheus-node-exporter
-# Runs over a queue, and records in a database.
+# Runs over a queue.
 need /usr/bin/redis-server redis-server
-need /usr/lib/postgresql/15/bin/postgres postgresql-15
 # Ansible's inventories are imported as Ansible reads them.
 need /usr/bin/ansible-inventory ansible-core
 # Layouts of disks in Nix, and the configurations for NixOS, are evaluated by a real Nix.

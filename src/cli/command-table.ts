@@ -60,6 +60,12 @@ export const commandTable: readonly CommandEntry[] = [
     (await import("./validate/doctor-command.ts")).doctorCommand(),
   ),
   entry("runs", "Recorded and living runs", async () => (await import("./runs/runs-command.ts")).runsCommand()),
+  entry("worker", "Take nodes of runs from the project's queue", async () =>
+    (await import("./queue/worker-command.ts")).workerCommand(),
+  ),
+  entry("queue", "This machine's part in a queue of runs", async () =>
+    (await import("./queue/queue-command.ts")).queueCommand(),
+  ),
   entry("web", "Runs and the fleet in a browser, live", async () =>
     (await import("./web/web-command.ts")).webCommand(),
   ),

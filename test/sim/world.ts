@@ -430,6 +430,9 @@ export class World {
     for (const view of rest)
       for (const what of ["live", "conflicts"] as const) {
         if (view[what] === first?.[what]) continue;
+        // Controllers that had forgotten a deletion do not list its conflict with a change of a restored one (docs/replication.md, Put back without kcore).
+        const hasRestores = this.figures.restores > 0 && what === "conflicts";
+        if (hasRestores && withoutDeletions(view[what]) === withoutDeletions(first?.[what])) continue;
         // A controller that lost one side of a conflict by damage may no longer list the conflict (docs/replication.md, Damaged).
         if (this.figures.mends > 0 && what === "conflicts") continue;
         if (this.figures.mends > 0)
@@ -484,6 +487,18 @@ function viewOf(replica: Replica) {
     isReady: ready,
     hasEquivocation: alarms.some(({ code }) => code === "EQUIVOCATION"),
   };
+}
+
+/** The conflicts in which another change than a deletion was lost, with these changes alone. */
+function withoutDeletions(conflicts = "[]"): string {
+  const all = (JSON.parse(conflicts) as ReturnType<Replica["conflicts"]>).map(
+    ({ key, winner, loser, others = [] }) => ({
+      key,
+      winner,
+      lost: [loser, ...others].filter(({ text }) => text !== null),
+    }),
+  );
+  return JSON.stringify(all.filter(({ lost }) => lost.length > 0));
 }
 
 /** The items that only one of the two has. */

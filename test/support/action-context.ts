@@ -17,7 +17,6 @@ export function actionContext(fields: Partial<ActionContext> = {}): ActionContex
     output: () => undefined,
     ask: ({ text }) => Promise.reject(new Error(`nobody answers “${text}”`)),
     passphrase: () => Promise.reject(new Error("nobody knows the passphrase")),
-    host: () => undefined,
     warn: (text) => {
       throw new Error(`an unexpected warning: ${text}`);
     },

@@ -48,6 +48,7 @@ export const runOnNode: RunVariables = {
   nonce: "f".repeat(32),
   stateDir: "/s",
   runId: "r",
+  attempt: 1,
   who: "w",
   node: "n1",
   dryRun: false,

@@ -65,6 +65,7 @@ export async function flood(drafts: readonly UnresolvedStep[], says: () => Itera
     endpoint: { name: "n1", transport: "ssh", address: "n1", port: 22, user: "root", hostKeys: [], jump: [] },
     connect: () => Promise.resolve(host),
     runId: "r1",
+    attempt: 1,
     nonce,
     who: "tester@bastion",
     dryRun: false,

@@ -1,3 +1,5 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/step/define.ts";
@@ -87,6 +89,7 @@ export function sessionOn(
     endpoint: { name: "n1", transport: "local", address: "localhost", port: 22, user: "root", hostKeys: [], jump: [] },
     connect: createTransport({ home: stateDir }).connect,
     runId: `test-${randomBytes(4).toString("hex")}`,
+    attempt: 1,
     nonce: randomBytes(16).toString("hex"),
     who: "tester@bastion",
     dryRun: false,
@@ -135,4 +138,9 @@ export async function performOn(
   const result = await run.session.perform([{ stage: "s", drafts }]);
   await run.session.finish(result.outcome, result.problem);
   return { ...run, ...result };
+}
+
+/** The files that a node keeps of a run, without the mark of its attempt, which outlives each run (docs/runner.md, Attempts). */
+export function keptOfRun(stateDir: string, run: string): string[] {
+  return readdirSync(join(stateDir, "runs", run)).filter((name) => !/^job\.\d{16}$/.test(name));
 }

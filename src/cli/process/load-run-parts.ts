@@ -6,7 +6,7 @@ import { keepRevision } from "#engine/orchestrate/node-revisions.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/run-types.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import type { PerformContext } from "#engine/run/conduct-run.ts";
-import { runFolder } from "#engine/run/run-folder.ts";
+import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import type { OpenSession } from "#engine/session/session.ts";
 import { secret } from "#engine/step/secret.ts";
 import { openTables, tablesFolder } from "#engine/partition-backups/saved-tables.ts";
@@ -14,7 +14,7 @@ import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import type { Fetch } from "#engine/step/remote.ts";
 import { kcoreHome } from "./kcore-home.ts";
-import { projectHooks } from "../project/project-settings.ts";
+import { projectHooks, queueOf } from "../project/project-settings.ts";
 import { openFileLimit } from "./open-files.ts";
 import type { unlocker } from "./unlock-node.ts";
 
@@ -32,25 +32,31 @@ interface RunInput {
   readonly passphrase?: string;
 }
 
+/** A run as its dependencies need to know it. */
+type RunIdentity = Pick<RunHeader, "id" | "nonce" | "who" | "request" | "created">;
+
+interface OpenInput extends Omit<RunInput, "stage"> {
+  readonly header: RunIdentity;
+  readonly io: Omit<PerformContext, "header">;
+  /** Where the decisions about targets with `fact:` are kept; absent: nowhere. */
+  readonly factTerms?: { readonly file: string; readonly isResumed: boolean };
+}
+
 /**
- * Loads the parts that carry out a run. Each node gets a runner, unless `openRunnerless` opens the sessions. `hasRecord`: whether the
- * run has a folder of its own; by default only a run with runners.
+ * Loads the dependencies of runs; the result makes them for one run. Each node gets a runner, unless `openRunnerless` opens the sessions.
  */
-export async function loadParts(
+export async function loadDependencies(
   openRunnerless?: OpenSession,
-  hasRecord = !openRunnerless,
-): Promise<(input: RunInput) => Promise<RunResult>> {
-  const [{ executeRun }, { createTransport }, openSession, { readSecret }, { openerOf }, { findAction, actionNames }] =
+): Promise<(input: OpenInput) => { readonly deps: RunDependencies; readonly close: () => Promise<void> }> {
+  const [{ createTransport }, openSession, { readSecret }, { openerOf }, { findAction, actionNames }] =
     await Promise.all([
-      import("#engine/orchestrate/execute-run.ts"),
       import("#engine/transport/connect.ts"),
       openRunnerless ?? import("#engine/session/open-session.ts").then((opened) => opened.openSession),
       import("#engine/roster/resolve-secret.ts"),
       import("#engine/encrypted-values/opener.ts"),
       import("#actions/registry.ts"),
     ]);
-  return async ({ stage, project, ...input }) => {
-    const { header, ...io } = stage;
+  return ({ header, io, project, factTerms, ...input }) => {
     const agentSocket = process.env["SSH_AUTH_SOCK"];
     const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
     const sealed = openerOf({
@@ -84,12 +90,7 @@ export async function loadParts(
         project,
         since: header.request.factsSince ?? header.created - FACTS_AGE,
         skipUnknown: header.request.unknownFacts === "skip",
-        ...(hasRecord && {
-          decided: {
-            file: join(runFolder(project, header.id).path, "fact-terms.json"),
-            isResumed: io.earlier.some(({ type }) => type === "run.started"),
-          },
-        }),
+        ...(factTerms && { decided: factTerms }),
       }),
       opensCa: async (passphrase) => (await import("./opens-ca.ts")).opensCa(passphrase, header.request.context),
       openFiles: openFileLimit(),
@@ -99,10 +100,36 @@ export async function loadParts(
       ...input,
       ...io,
     };
+    return { deps, close: () => transport.close() };
+  };
+}
+
+/**
+ * Loads the parts that carry out a run, as {@link loadDependencies}. `hasRecord`: whether the run has a folder of its own; by default only a
+ * run with runners.
+ */
+export async function loadParts(
+  openRunnerless?: OpenSession,
+  hasRecord = !openRunnerless,
+): Promise<(input: RunInput) => Promise<RunResult>> {
+  const [{ executeRun }, open] = await Promise.all([
+    import("#engine/orchestrate/execute-run.ts"),
+    loadDependencies(openRunnerless),
+  ]);
+  return async ({ stage, project, ...input }) => {
+    const { header, ...io } = stage;
+    const factTerms = hasRecord && {
+      file: join(runFolder(project, header.id).path, "fact-terms.json"),
+      isResumed: io.earlier.some(({ type }) => type === "run.started"),
+    };
+    const { deps, close } = open({ header, io, project, ...(factTerms && { factTerms }), ...input });
+    const queue = openRunnerless ? undefined : queueOf(project, header.request);
+    const distributed = queue && (await import("./distribute-run.ts")).distributor(queue, deps, factTerms || undefined);
     try {
-      return await executeRun(header.request, deps);
+      return await executeRun(header.request, { ...deps, ...(distributed && { distribute: distributed.distribute }) });
     } finally {
-      await transport.close();
+      await distributed?.close();
+      await close();
     }
   };
 }

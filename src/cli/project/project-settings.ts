@@ -2,12 +2,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { parseDuration } from "#base/units.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { Drain, hooksOf, type ProjectHook } from "#engine/orchestrate/project-hooks.ts";
 import { checkOf, trustOfProcess } from "#engine/project/project.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { Queue, type QueueSettings } from "#queue/queue-settings.ts";
 import { isClusterName } from "#pki/identity.ts";
 import { MaintenanceWindow } from "#rollout/spec.ts";
 
@@ -55,6 +57,7 @@ export const Settings = z.strictObject({
     .prefault({})
     .describe("Demands on each run that may change a node."),
   reconcile: Reconcile.optional().describe("The work of kcore reconcile (docs/gitops.md)."),
+  queue: Queue.optional().describe("A Redis over which several machines share the nodes of a run (docs/scale.md)."),
   drain: Drain.optional().describe("How work leaves a node and comes back (docs/removal.md)."),
 });
 
@@ -65,6 +68,19 @@ export function readSettings(project: string): z.output<typeof Settings> {
   const check = checkOf(trustOfProcess(process.env));
   const source = readSource(path, { name: projectFile, check });
   return validateValue(plainOf(source) ?? {}, source, Settings);
+}
+
+/** The queue to which a run goes, if it goes to one. @throws KcoreError QUEUE_UNSET; with every problem of the file */
+export function queueOf(project: string, { queue, what }: RunRequest): QueueSettings | undefined {
+  if (queue === false || (what.kind !== "orchestration" && what.kind !== "state")) return undefined;
+  const { queue: settings } = readSettings(project);
+  if (settings) return { ...settings, ...(queue !== undefined && { url: queue }) };
+  if (queue === undefined) return undefined;
+  throw new KcoreError({
+    code: "QUEUE_UNSET",
+    message: "kcore.yaml does not say which machines share the queue",
+    hint: "queue: { url: …, members: […] }; docs/scale.md",
+  });
 }
 
 /** The hooks for a node's work, of `drain`; none without `drain`. @throws KcoreError with every problem of the file */

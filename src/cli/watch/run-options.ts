@@ -55,6 +55,8 @@ export function addChangeOptions(command: Command): Command {
   return command
     .option("--dry-run", "show what would change; change nothing")
     .addOption(grantOption())
+    .option("--queue <url>", "let the workers of this queue have the nodes; else as kcore.yaml says")
+    .option("--no-queue", "let this machine have all nodes, though kcore.yaml names a queue")
     .addOption(
       new Option(
         "--feed <who>",

@@ -15,6 +15,7 @@ export interface RunFlags extends CommonFlags, FactFlags {
   readonly yes?: boolean;
   readonly concurrency?: number;
   readonly feed?: "bastion" | "nodes";
+  readonly queue?: string | boolean;
   readonly detach?: boolean;
   readonly passphraseFile?: string;
   readonly report?: readonly string[];
@@ -55,6 +56,8 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
     ...(flags.feed === "nodes" && { feed: "nodes" }),
+    ...(typeof flags.queue === "string" && { queue: flags.queue }),
+    ...(flags.queue === false && { queue: false }),
     ...(flags.requireClean && { requireClean: true }),
     ...(flags.requireSigned && { requireSigned: true }),
     ...omitUndefined({ concurrency, context, part: partOf(flags), batch: flags.batch }),

@@ -4,7 +4,6 @@ import type { Problem } from "#errors/problem.ts";
 import type { NodeOutcome, Question } from "#engine/events/event.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { Host } from "#engine/transport/host.ts";
 
 /** An action's results for later stages: `stages.ID.…` in expressions; after `each: TARGET`, the results for the same node. */
 export type Outputs = Readonly<Record<string, unknown>>;
@@ -42,8 +41,6 @@ export interface ActionContext {
   readonly passphrase: () => Promise<string>;
   /** The passphrase that came with the command, so that an action can try it before any change. */
   readonly givenPassphrase?: string;
-  /** The open connection to a node of this run, for a forwarded channel; undefined when there is none. */
-  readonly host: (node: string) => Host | undefined;
   /** Records a warning in the run. */
   readonly warn: (text: string) => void;
 }

@@ -138,7 +138,7 @@ export class Conductor {
         await this.#failNode(node, end);
         this.#countFailure(++failures, pace, node);
       } else if (end.outcome === "ok" && afterBlock(name) === "ends") await this.#endNode(node, { outcome: "done" });
-      else if (afterBlock(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected)
+      else if (afterBlock(name) === "rests" || this.#run.restsBetweenBlocks)
         await this.#orWarn(node, "letting it rest", () => node.rest());
     };
     const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = pace;

@@ -10,7 +10,7 @@ import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./run-types.ts";
-import { preparePlan } from "./prepare.ts";
+import { preparePlan, type PlanInput } from "./prepare.ts";
 import { settleParams } from "./settle-params.ts";
 
 /**
@@ -20,6 +20,27 @@ import { settleParams } from "./settle-params.ts";
  * @throws KcoreError with every problem of the input, before the first event and the first connection
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
+  const began = beginOf(deps);
+  const input = await readInput(request, { ...deps, began });
+  const plan = await preparePlan(input);
+  const { params, ...asked } = input.request;
+  const openSession = await deps.distribute?.({
+    request: { ...asked, params: { ...input.settled.params, ...params } },
+    began,
+    roster: plan.roster,
+    nodes: plan.nodes,
+  });
+  return new Conductor(plan, input.settled, { ...deps, ...omitUndefined({ openSession }) }).conduct();
+}
+
+/**
+ * Reads the files from which a run's plan is made. `settled`: the request with the answers to its questions, without the secret ones.
+ * @throws KcoreError with every problem
+ */
+export async function readInput(
+  request: RunRequest,
+  deps: RunDependencies,
+): Promise<PlanInput & { readonly settled: RunRequest }> {
   const { trust, project, sources, facts, ask } = deps;
   const { what } = request;
   const written = { ...loadRoster(project, { ...omitUndefined({ trust, sources }) }), ...omitUndefined({ facts }) };
@@ -37,14 +58,17 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
   const { params, roster } = settled;
   const catalogue = roster === written ? first : open(roster);
   const input = { deps, roster, catalogue, run, ...omitUndefined({ orchestration }) };
-  const plan = await preparePlan({ request: { ...settled.request, params }, ...input });
-  return new Conductor(plan, settled.request, deps).conduct();
+  return { request: { ...settled.request, params }, settled: settled.request, ...input };
+}
+
+function beginOf({ earlier, now }: RunDependencies): number {
+  return earlier.find(({ type }) => type === "run.started")?.at ?? now();
 }
 
 /** `run` in expressions. A resumed run keeps its challenge and its start time, so that it renders the same texts. */
 function runScope(deps: RunDependencies): Readonly<Record<string, unknown>> {
-  const { runId, nonce, now, revision, earlier, hooks } = deps;
-  const began = earlier.find(({ type }) => type === "run.started")?.at ?? now();
+  const { runId, nonce, revision, hooks } = deps;
+  const began = deps.began ?? beginOf(deps);
   return {
     id: runId,
     challenge: challengeOf(nonce),

@@ -50,7 +50,7 @@ export class LiveRun {
     this.deps = deps;
     this.secrets = new RunSecrets(deps);
     this.tracker = new StageTracker(deps.emit);
-    this.mostConnected = connectionsFor(deps.openFiles);
+    this.mostConnected = deps.distribute ? Infinity : connectionsFor(deps.openFiles);
     this.concurrency = request.concurrency ?? CONCURRENCY;
     this.#connecting = new Semaphore(Math.min(MAX_CONNECTING, this.concurrency, this.mostConnected));
     this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]), [
@@ -59,6 +59,11 @@ export class LiveRun {
     this.peerTransfer = request.feed === "nodes" && !request.dryRun ? new PeerTransfer({ emit: deps.emit }) : undefined;
     const recorded = recordedSteps(deps.earlier);
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
+  }
+
+  /** Whether a node gives connection and lock back after a block: not all nodes may be connected, and a worker is to take the next node. */
+  get restsBetweenBlocks(): boolean {
+    return this.deps.distribute !== undefined || this.nodes.size > this.mostConnected;
   }
 
   /** Whether an operator has stopped or aborted the run. */
@@ -127,6 +132,7 @@ export class LiveRun {
         }),
         runId: deps.runId,
         nonce: deps.nonce,
+        attempt: deps.attempt ?? firstAttempt(partOf(deps.earlier)),
         who: deps.who,
         dryRun: request.dryRun,
         grants: grantsOf(name, request.grants),
@@ -144,6 +150,16 @@ export class LiveRun {
       });
     });
   }
+}
+
+/** The number of the part of a run that now begins, from 1: more than 1 if it is resumed. */
+export function partOf(earlier: readonly RunEvent[]): number {
+  return earlier.filter(({ type }) => type === "run.started").length + 1;
+}
+
+/** The lowest number of an attempt of a part of a run: later parts have higher ones. */
+export function firstAttempt(part: number): number {
+  return part * 1e9;
 }
 
 /** By node and step id, the outcomes in the earlier parts of a resumed run, in order. */

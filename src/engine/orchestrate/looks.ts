@@ -12,6 +12,7 @@ export function lookMemories(project: string): (node: NodeEntry) => LookMemory {
     const known = new Set(kept?.["id"] === id && Array.isArray(kept["looks"]) ? (kept["looks"] as string[]) : []);
     return {
       has: (hash) => known.has(hash),
+      all: () => [...known],
       add: (hashes) => {
         if (hashes.every((hash) => known.has(hash))) return;
         for (const hash of hashes) known.add(hash);

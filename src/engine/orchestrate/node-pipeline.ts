@@ -12,6 +12,7 @@ import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
+import { toJson } from "./values-json.ts";
 
 /** A stage that is about to run on the node, with its steps there. */
 interface ReadyStage {
@@ -187,7 +188,16 @@ async function performInTime(
   const timer = stage.timeout === undefined ? undefined : setTimeout(expire, stage.timeout * 1000);
   try {
     const work: readonly StageWork[] = group.map(({ stage: { id }, steps }) => ({ stage: id, drafts: steps }));
-    const result = await session.perform(stage.task.kind === "look" ? [] : work, { isLast });
+    const result = await session.perform(stage.task.kind === "look" ? [] : work, {
+      isLast,
+      outputs: () =>
+        toJson(
+          run.outputs.usedBy(
+            group.map((ready) => ready.stage),
+            node.name,
+          ),
+        ),
+    });
     if (stage.task.kind === "look" && result.outcome === "done")
       return { ...result, finishedStages: new Set([stage.id]) };
     if (!isLate || result.outcome === "done") return result;

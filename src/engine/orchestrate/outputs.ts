@@ -1,10 +1,13 @@
 import { Unknown, type Members } from "#engine/expressions/unknown.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Outputs } from "./action.ts";
-import type { RegisteredNames, StageScope } from "./plan.ts";
+import { ALL_NODES, type PlannedStage, type RegisteredNames, type StageScope } from "./plan.ts";
 
 /** The node's name in maps for an action or stage without nodes. */
 const EVERYWHERE = "";
+
+/** A stage's registered name, its node, and its outputs there. */
+export type StageOutput = readonly [name: string, node: string | undefined, value: Outputs | Unknown];
 
 /** The outputs of finished stages, for expressions: `stages.NAME`. */
 export class StageOutputs {
@@ -40,6 +43,22 @@ export class StageOutputs {
     const values = this.#given.get(name) ?? new Map<string, Outputs | Unknown>();
     values.set(node ?? EVERYWHERE, value);
     this.#given.set(name, values);
+  }
+
+  /** The kept outputs that these stages can use on a node, each as the arguments of {@link set}. */
+  usedBy(stages: readonly PlannedStage[], node: string): readonly StageOutput[] {
+    const used = new Map<string, Set<string>>();
+    for (const { dependencies, others } of stages)
+      for (const name of dependencies) {
+        const nodes = used.get(name) ?? new Set([EVERYWHERE, node]);
+        for (const other of others?.get(name) ?? []) nodes.add(other === "" ? node : other);
+        used.set(name, nodes);
+      }
+    return [...used].flatMap(([name, nodes]) =>
+      [...(this.#given.get(name) ?? [])].flatMap(([at, value]): readonly StageOutput[] =>
+        nodes.has(ALL_NODES) || nodes.has(at) ? [[name, at === EVERYWHERE ? undefined : at, value]] : [],
+      ),
+    );
   }
 
   get(name: string, node: string | undefined): Outputs | Unknown {

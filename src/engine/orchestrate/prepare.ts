@@ -38,15 +38,10 @@ export interface PlanInput {
  * @throws KcoreError with every problem.
  */
 export async function preparePlan(input: PlanInput): Promise<RunPlan> {
-  const { what } = input.request;
+  const { what, part } = input.request;
   const problems = new Problems();
-  const { part } = input.request;
-  const limit = part?.limit === undefined ? undefined : new NodeLimit(part.limit, input.roster);
   // Problems of steps are reported together with stages that could not be bound.
-  const whole =
-    what.kind === "orchestration"
-      ? await planOrchestration(what, { ...input, limit }, problems)
-      : await planAdHoc(what, { ...input, limit });
+  const { whole, limit } = await planWhole(input, problems);
   refuseAliases(whole, problems);
   const chosen = part && new ChosenPart(part, whole, limit);
   const { readSecret } = input.catalogue;
@@ -57,6 +52,44 @@ export async function preparePlan(input: PlanInput): Promise<RunPlan> {
   const overridden = what.kind === "orchestration" || what.kind === "state" ? overriddenFiles(input.deps) : [];
   const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
   return { ...plan, stepCache, planned, warnings: [...plan.warnings, ...warnings] };
+}
+
+/**
+ * The plan that {@link preparePlan} makes, for a process that gets some of its nodes. Only a run in part is rendered, since its steps decide
+ * which part it is. @throws KcoreError with every problem
+ */
+export async function planForNodes(input: PlanInput): Promise<RunPlan> {
+  if (input.request.part) return preparePlan(input);
+  const problems = new Problems();
+  const { whole } = await planWhole(input, problems);
+  problems.throwIfAny();
+  return whole;
+}
+
+/** Renders all steps of a node once, in the order of the plan, so that they get the ids that the whole run gives them. */
+export async function renderNode(
+  { stages, onFailure = [], roster }: RunPlan,
+  node: string,
+  read: SecretReader,
+): Promise<void> {
+  const has = ({ nodes }: PlannedStage): boolean => nodes?.includes(node) === true;
+  const outputs = new StageOutputs(registeredNames([...stages, ...onFailure]), []);
+  for (const stage of [...stages, ...onFailure])
+    if (stage.skip === undefined && has(stage))
+      await renderFor(node, stage, { roster, outputs, problems: new Problems(), read });
+}
+
+async function planWhole(
+  input: PlanInput,
+  problems: Problems,
+): Promise<{ readonly whole: RunPlan; readonly limit: NodeLimit | undefined }> {
+  const { what, part } = input.request;
+  const limit = part?.limit === undefined ? undefined : new NodeLimit(part.limit, input.roster);
+  const whole =
+    what.kind === "orchestration"
+      ? await planOrchestration(what, { ...input, limit }, problems)
+      : await planAdHoc(what, { ...input, limit });
+  return { whole, limit };
 }
 
 async function planOrchestration(

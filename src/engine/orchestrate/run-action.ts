@@ -152,7 +152,6 @@ function contextOf(
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
     ...omitUndefined({ givenPassphrase: deps.passphrase }),
-    host: (name) => run.nodes.get(name)?.host(),
     warn: (text) => deps.emit({ type: "warning", ...omitUndefined({ node: node?.name }), text }),
   };
 }

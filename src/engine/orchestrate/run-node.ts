@@ -2,7 +2,6 @@ import type { Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, Outcome, RunEventBody } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeSession } from "#engine/session/session.ts";
-import type { Host } from "#engine/transport/host.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { NodeEnd } from "./action.ts";
 import type { Applied } from "./managed.ts";
@@ -88,10 +87,6 @@ export class RunNode {
   /** Records the outcome of a step on the node, or of an action for it. */
   touch(outcome: Outcome): void {
     this.#wasTouched ||= outcome !== "ok" && outcome !== "skipped" && outcome !== "unknown";
-  }
-
-  host(): Host | undefined {
-    return this.#session?.host();
   }
 
   /** Releases connection and lock until the node's next stage. */

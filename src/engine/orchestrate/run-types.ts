@@ -4,7 +4,7 @@ import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { SourceOptions } from "#engine/roster/sources.ts";
-import type { NodeEntry, TargetFacts } from "#engine/roster/roster.ts";
+import type { NodeEntry, Roster, TargetFacts } from "#engine/roster/roster.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import type { Fetch } from "#engine/step/remote.ts";
 import type { ExitCode, SourcePosition } from "#errors/problem.ts";
@@ -45,6 +45,8 @@ export interface RunRequest {
   readonly concurrency?: number;
   /** `nodes`: nodes send large contents to each other; absent: the bastion sends them. */
   readonly feed?: "nodes";
+  /** The address of the queue whose workers have the nodes; `false`: none has. Absent: as kcore.yaml says. */
+  readonly queue?: string | false;
   readonly context?: string;
   /** Targets use no facts gathered before this time, in milliseconds since the epoch. */
   readonly factsSince?: number;
@@ -98,6 +100,10 @@ export function titleOf(what: RunRequest["what"]): string {
 export interface RunDependencies {
   readonly runId: string;
   readonly nonce: string;
+  /** See `SessionOptions.attempt`; absent: the first one of the run's part. */
+  readonly attempt?: number;
+  /** When the run began, in milliseconds since the epoch; absent: as `earlier` has it, or now. */
+  readonly began?: number;
   readonly who: string;
   /** Absolute path of the project. */
   readonly project: string;
@@ -110,6 +116,8 @@ export interface RunDependencies {
   readonly emit: Emit;
   readonly connect: Connect;
   readonly openSession: OpenSession;
+  /** Hands the nodes' sessions over to workers, once the run's plan is made; absent: this process has all sessions. @throws KcoreError */
+  readonly distribute?: (work: DistributedWork) => Promise<OpenSession>;
   readonly tables: TableStore;
   /** Aborted when no new step may start. */
   readonly stop: AbortSignal;
@@ -151,6 +159,16 @@ export interface RunDependencies {
   readonly unlock?: (request: UnlockRequest) => Promise<boolean>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+}
+
+/** A run as its workers need to know it. */
+export interface DistributedWork {
+  /** With the answers to its parameters' questions; a secret one is a `Secret`. */
+  readonly request: RunRequest;
+  readonly began: number;
+  readonly roster: Roster;
+  /** Names of the nodes of the run's stages. */
+  readonly nodes: readonly string[];
 }
 
 /** A node that may wait to be unlocked at boot, with the means to unlock it. */

@@ -19,6 +19,8 @@ export interface RunVariables {
   readonly nonce: string;
   readonly stateDir: string;
   readonly runId: string;
+  /** See `SessionOptions.attempt`. */
+  readonly attempt: number;
   readonly who: string;
   readonly node: string;
   readonly dryRun: boolean;
@@ -160,11 +162,13 @@ function unsavedLines({ unsaved = new Map() }: Pick<RunVariables, "unsaved">): s
   return ` K_UNSAVED=${quote([...unsaved].map(([grant, why]) => `${grant}\n${why.replaceAll("\n", " ")}\n`).join(""))}`;
 }
 
-export function runAssignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunVariables): string[] {
+export function runAssignments({ nonce, stateDir, runId, attempt, who, node, dryRun, grants }: RunVariables): string[] {
   return [
     `k_nonce=${nonce}`,
     `K_STATE=${quote(stateDir)}`,
     `K_RUNID=${quote(runId)}`,
+    // Of equal length, because mksh compares numbers of 32 bits alone.
+    `K_ATTEMPT=${String(attempt).padStart(16, "0")}`,
     `K_WHO=${quote(who)}`,
     `K_NODE=${quote(node)}`,
     `K_DRY=${dryRun ? "1" : ""}`,

@@ -2,7 +2,7 @@
 # folder, starts the runner or finds it alive, streams journal and output to the bastion, and receives the bastion's
 # commands. Each process costs time (docs/performance.md): where a builtin can do it, use a builtin.
 #
-# Follows state-folder.sh. Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login),
+# Follows state-folder.sh. Given: k_nonce K_STATE K_RUNID K_ATTEMPT K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login),
 # k_offset (bytes of the journal that the bastion has). Also k_seen: the output that it has, as
 # `KEY.STREAM.CHUNK:BYTES ...`. The bastion ignores everything outside frames that begin with the nonce: it is noise of
 # login shells.
@@ -88,19 +88,38 @@ k_over() {
   [ -z "$k_pid" ] || ! kill -0 "-$k_pid" 2>/dev/null
 }
 
-k_me=$K_RUN/followers/$$ k_first=1
+# The folder's name says which process this is, and for which attempt.
+IFS= read -r k_stat <"/proc/$$/stat"
+set -- ${k_stat##*) }
+k_began=${20} k_me=$K_RUN/followers/$K_ATTEMPT.$$.${20}.$k_boot k_first=1
 [ ! -d "$K_RUN" ] || k_first=
-[ ! -e "$k_me" ] || rm -rf "$k_me"
 set --
 for k_path in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$k_me/in" "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"; do
   [ -d "$k_path" ] || set -- "$@" "$k_path"
 done
 # Another run may have made the first two folders a moment ago.
 mkdir "$@" 2>/dev/null
-# The first file in the folder shows that a follower lives, so that this run may be about to take the lock.
-IFS= read -r k_stat <"/proc/$$/stat"
-set -- ${k_stat##*) }
-{ echo "$$ ${20} $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
+
+# Attempts (docs/runner.md): own folder, own file, then the look. Of two followers that begin at once, the lower one
+# sees the higher one's file, or the higher one sees the lower one's folder. Names of equal length sort as their numbers do.
+{ true >>"$K_RUN/job.$K_ATTEMPT"; } 2>/dev/null || { k_say "fatal STATE_UNUSABLE cannot make $K_RUN" && exit 1; }
+for k_path in "$K_RUN"/job.*; do :; done
+if [ "${k_path##*.}" != "$K_ATTEMPT" ]; then
+  rm -rf "$k_me"
+  k_say "fatal RUN_SUPERSEDED"
+  exit 1
+fi
+for k_path in "$K_RUN"/followers/*; do
+  k_of=${k_path##*/}
+  case $k_of in "$K_ATTEMPT".*) break ;; esac
+  k_of=${k_of#*.} k_pid=${k_of%%.*} k_of=${k_of#*.}
+  while k_lives "$k_pid" "${k_of%%.*}" "${k_of#*.}"; do kill -KILL "$k_pid"; done
+  # The sending half of that follower waits at the FIFO, and ends without the folder.
+  { rm -rf "$k_path" && echo .; } 1<>"$k_path/poke"
+done 2>/dev/null
+
+# This file in the folder shows that a follower lives, so that this run may be about to take the lock.
+{ echo "$$ $k_began $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
 
 # Clear the remains of dead runs: their secrets and blobs at once. A run that ended regularly has left its journal
 # alone.

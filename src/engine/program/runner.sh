@@ -3,7 +3,7 @@
 # bastion's commands as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes the runner up
 # to look again.
 #
-# Follows lock.sh and evidence.sh. Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed
+# Follows lock.sh and evidence.sh. Given: k_nonce K_STATE K_RUN K_RUNID K_ATTEMPT K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed
 # k_failed K_LIB (texts of step-functions.sh and step.sh).
 # Also k_granted, the assignments of K_GRANTED and K_UNSAVED for the shells of steps, and k_given, a function: the
 # segment with the number k_seg. After a boot also k_booted: an empty K_BOOT_ID for the shells of steps.
@@ -280,8 +280,8 @@ k_status() {
 k_reader() {
   (
     exec 3>&- 4>&- 5>&- 6<&- 8>&-
-    while read -r k_of k_attempt k_kept <&7; do
-      k_base=$K_RUN/out/$k_of.$1 k_piece=$((k_attempt * 1000000)) k_count=0 k_size="bs=65536 count=1"
+    while read -r k_of k_its_turn k_kept <&7; do
+      k_base=$K_RUN/out/$k_of.$1 k_piece=$((k_its_turn * 1000000)) k_count=0 k_size="bs=65536 count=1"
       # A reader that cannot write, as on a full disk, ends: the next step must not get the rest.
       while k_file=$k_base.$k_piece && { dd $k_size of="$k_file" 2>/dev/null || exit; } && [ -s "$k_file" ]; do
         echo "$1.$k_piece" >>"$K_RUN/out/$k_of.order"
@@ -295,7 +295,7 @@ k_reader() {
         k_piece=$((k_piece + 1))
       done
       k_poke
-      k_wake "$1 $k_of $k_attempt"
+      k_wake "$1 $k_of $k_its_turn"
     done
   ) <&6 >/dev/null 2>&1 &
 }
@@ -645,6 +645,9 @@ K_NL='
 k_lock || exit 3
 k_rest=${k_me#*:}
 echo "$$ ${k_rest%%:*}" >"$K_RUN/pid"
+# A killed follower may have started this runner a moment ago, and a higher attempt has begun: its own runner works.
+for k_path in "$K_RUN"/job.*; do :; done
+[ "${k_path##*.}" = "$K_ATTEMPT" ] || { k_unlock && exit 3; }
 # Empty folders that a killed step left in folders of other users (files.sh, k_aside).
 [ ! -s "$K_STATE/aside" ] || { while IFS= read -r k_path; do rmdir "$k_path"; done <"$K_STATE/aside" 2>/dev/null; : >"$K_STATE/aside"; }
 [ ! -e "$K_RUN/current" ] || : >"$K_RUN/current"

@@ -158,7 +158,9 @@ class Session implements NodeSession {
     this.#isFinished = true;
     await this.#part({ type: "finish", outcome });
     await this.#report.events.emitted;
-    if (this.#savedGrants && !this.#isGivenUp && (outcome === "done" || outcome === "failed"))
+    // The other process of this run may need the saved tables.
+    const isOurs = !this.#isGivenUp && problem?.code !== "RUN_SUPERSEDED";
+    if (this.#savedGrants && isOurs && (outcome === "done" || outcome === "failed"))
       await dropUnusedSaves(this.#options, this.#savedGrants, this.#report.wiping);
     this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
   }

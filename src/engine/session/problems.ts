@@ -156,6 +156,12 @@ export function followerFailed(node: string, rest: string): Problem {
       };
     case "STATE_UNUSABLE":
       return { code, message: `${node}: ${text}`, hint: "is the disk full, or the file system read-only?" };
+    case "RUN_SUPERSEDED":
+      return {
+        code,
+        message: `another process works for this run on ${node}`,
+        hint: "this process does nothing more there; the work of the other process: kcore runs attach",
+      };
     default:
       return {
         code: "NODE_SHELL_UNUSABLE",

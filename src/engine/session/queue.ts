@@ -101,6 +101,9 @@ export function queueTransition(state: Queue, event: QueueEvent, context: Transi
     case "rest":
       return go(state, phase, phase.at === "dead" ? { do: "rested" } : toRunner(event));
     case "finish":
+      // The runner belongs to the other process.
+      if (phase.at === "dead" && phase.problem.code === "RUN_SUPERSEDED")
+        return go(state, phase, { do: "finished" }, toConnection({ type: "disconnect" }));
       return go(state, phase, toRunner(phase.at === "dead" ? { type: "give-up", outcome: event.outcome } : event));
     case "stop": {
       const stopped = { ...state, isStopped: true };

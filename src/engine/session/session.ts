@@ -30,6 +30,7 @@ export interface WorkResult {
 /** The hashes of the looks (engine/program/look.ts) whose steps were all in order on a node when its last run with them ended. */
 export interface LookMemory {
   has(hash: string): boolean;
+  all(): readonly string[];
   add(hashes: readonly string[]): void;
 }
 
@@ -41,6 +42,8 @@ export interface SessionOptions {
   readonly runId: string;
   /** Marks the frames of this run: 32 hex digits, kept in the run's record so that a resumed run can read on. */
   readonly nonce: string;
+  /** The higher number wins, of two processes that work for this run at the node (docs/runner.md, Attempts). */
+  readonly attempt: number;
   /** The run's operator as `user@host`, for the lock's message. */
   readonly who: string;
   readonly dryRun: boolean;
@@ -84,9 +87,13 @@ export interface SessionOptions {
 export interface NodeSession {
   /**
    * Performs the stages' steps in order, up to the first failure. Later stages follow in further calls, never concurrently. `isLast`: no
-   * further call follows, so the runner ends without waiting for `finish` if every step succeeds.
+   * further call follows, so the runner ends without waiting for `finish` if every step succeeds. `outputs`: the values of earlier stages from
+   * which the steps were made, as JSON, for a session in another process.
    */
-  perform(work: readonly StageWork[], options?: { readonly isLast?: boolean }): Promise<WorkResult>;
+  perform(
+    work: readonly StageWork[],
+    options?: { readonly isLast?: boolean; readonly outputs?: () => unknown },
+  ): Promise<WorkResult>;
   /** The open connection, for actions that forward channels. */
   host(): Host | undefined;
   /** No new step starts. */
@@ -104,7 +111,17 @@ export interface NodeSession {
 export type OpenSession = (options: SessionOptions) => NodeSession;
 
 /** The run's values for the shells on the node. Outside of a dry run, grants follow after their disks were saved. */
-export function runVariables({ node, runId, nonce, who, dryRun, grants }: SessionOptions): RunVariables {
+export function runVariables({ node, runId, attempt, nonce, who, dryRun, grants }: SessionOptions): RunVariables {
   const login = node.transport === "local" ? (process.getuid?.() === 0 ? "root" : "user") : node.user;
-  return { nonce, runId, who, dryRun, grants: dryRun ? grants : [], stateDir: node.stateDir, node: node.name, login };
+  return {
+    nonce,
+    runId,
+    attempt,
+    who,
+    dryRun,
+    grants: dryRun ? grants : [],
+    stateDir: node.stateDir,
+    node: node.name,
+    login,
+  };
 }

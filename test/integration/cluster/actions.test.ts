@@ -71,7 +71,6 @@ describe("bastion actions against a real controller", () => {
       asked++;
       return passphrase;
     },
-    host: () => undefined,
     warn: (text) => notes.push(text),
     ...changes,
   });

@@ -17,6 +17,7 @@ describe("a program that arrives incomplete", () => {
       nonce: "0123456789abcdef0123456789abcdef",
       stateDir: inFolder("state"),
       runId: "r",
+      attempt: 1,
       who: "me@here",
       node: "n1",
       dryRun: false,

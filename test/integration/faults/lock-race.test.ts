@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
-import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn, keptOfRun } from "#support/sessions.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("several runs on one node at once", () => {
@@ -40,7 +40,7 @@ describe("several runs on one node at once", () => {
         expect(lines[index + 1]).to.equal(lines[index]?.replace("begin", "end"));
       // After the next run, nothing but the runs' journals is left (S-5).
       await performOn(state, [draftOf("it", step("last"))], { runId: "last" });
-      const left = readdirSync(join(state, "runs")).flatMap((name) => readdirSync(join(state, "runs", name)));
+      const left = readdirSync(join(state, "runs")).flatMap((name) => keptOfRun(state, name));
       expect(new Set(left)).to.deep.equal(new Set(["journal"]));
     });
 });

@@ -69,6 +69,7 @@ describe("unusual logins", () => {
         nonce: "0123456789abcdef0123456789abcdef",
         stateDir: join(sshd.home(`u-${name}`), "state"),
         runId: "r",
+        attempt: 1,
         who: "me@here",
         node: "n1",
         dryRun: false,

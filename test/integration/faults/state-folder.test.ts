@@ -17,7 +17,7 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn, keptOfRun } from "#support/sessions.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const nobodyUid = 65_534;
@@ -119,7 +119,7 @@ describe("the state folder of a node", () => {
     while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 20));
 
     expect(await problemOfRun()).to.equal(undefined);
-    expect(readdirSync(join(state, "runs", "killed"))).to.deep.equal(["journal"]);
+    expect(keptOfRun(state, "killed")).to.deep.equal(["journal"]);
     expect(execFileSync("sh", ["-c", `grep -r ${secret} ${state} || :`], { encoding: "utf8" })).to.equal("");
     // Otherwise the session would try to reach the node for half a minute.
     killed.session.abort();

@@ -48,7 +48,7 @@ function kindOf(example: unknown): string {
   const keys = Object.keys(example as object);
   if (keys.includes("jobs") || keys.includes("workflow")) return "pipeline";
   if (keys.includes("kind")) return "manifest";
-  if (["drain", "runs", "reconcile"].some((key) => keys.includes(key))) return "settings";
+  if (["drain", "runs", "reconcile", "queue"].some((key) => keys.includes(key))) return "settings";
   if (keys.includes("stages")) return "orchestration";
   if (keys.includes("probe")) return "module";
   if (keys.includes("steps")) return "state";

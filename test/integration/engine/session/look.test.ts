@@ -19,7 +19,12 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 /** A memory of one node, with the hashes of the steps that were in order. */
 function memoryOf(): LookMemory & { readonly hashes: Set<string> } {
   const hashes = new Set<string>();
-  return { hashes, has: (hash) => hashes.has(hash), add: (more) => more.forEach((hash) => hashes.add(hash)) };
+  return {
+    hashes,
+    has: (hash) => hashes.has(hash),
+    all: () => [...hashes],
+    add: (more) => more.forEach((hash) => hashes.add(hash)),
+  };
 }
 
 describe("a look at a node without a runner, on this machine", () => {

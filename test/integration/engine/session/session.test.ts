@@ -34,7 +34,15 @@ import { grantedFunction } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
-import { commandStep, draftOf, performOn, printedIn, sessionOn, type TestSession } from "#support/sessions.ts";
+import {
+  commandStep,
+  draftOf,
+  performOn,
+  printedIn,
+  sessionOn,
+  type TestSession,
+  keptOfRun,
+} from "#support/sessions.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a node's session, on this machine", () => {
@@ -82,7 +90,7 @@ describe("a node's session, on this machine", () => {
     const drafts = [draftOf("a", fileStep("a", "x"))];
     const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
     // The runner does not wait for the bastion.
-    while (readdirSync(join(state, "runs", "r1")).length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (keptOfRun(state, "r1").length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(readFileSync(join(state, "runs", "r1", "journal"), "utf8")).to.match(/ segment-end 1 \n.* bye done\n$/);
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
 
@@ -168,7 +176,7 @@ describe("a node's session, on this machine", () => {
     });
     expect(readdirSync(inFolder())).to.deep.equal(["state"]);
     expect([
-      readdirSync(join(state, "runs", "r2")),
+      keptOfRun(state, "r2"),
       existsSync(join(state, "owed")),
       existsSync(join(state, "status.json")),
     ]).to.deep.equal([["journal"], false, false]);
@@ -458,7 +466,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const [problem] = await problemsOf(() => session.perform([{ stage: "s", drafts: [draftOf("x", step)] }]));
     await session.finish("failed");
     expect([problem?.code, existsSync(inFolder("x"))]).to.deep.equal(["FILE_UNREADABLE", false]);
-    expect(readdirSync(join(state, "runs", "r9"))).to.deep.equal(["journal"]);
+    expect(keptOfRun(state, "r9")).to.deep.equal(["journal"]);
   });
 
   it("runs watchers of a command by its reported change, not by its run", async () => {

@@ -91,6 +91,7 @@ describe("becoming root by sudo", () => {
     const hashes = new Set<string>();
     const looks: LookMemory = {
       has: (hash) => hashes.has(hash),
+      all: () => [...hashes],
       add: (more) => more.forEach((hash) => hashes.add(hash)),
     };
     const file = at("made");

@@ -206,7 +206,7 @@ describe("a part of a run", () => {
       request: state("web"),
       part: { only: ["config"] },
       deps: {
-        looks: () => ({ has: () => true, add: () => expect.fail("called") }),
+        looks: () => ({ has: () => true, all: () => [], add: () => expect.fail("called") }),
         managed: { read: () => [{ ...managed, things: [lost] }], keep: (_, now) => kept.push(...now) },
       },
     });
