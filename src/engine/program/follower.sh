@@ -126,7 +126,7 @@ done 2>/dev/null
 for k_path in "$K_STATE"/runs/*/mark; do
   k_path=${k_path%/mark}
   if [ "$k_path" = "$K_RUN" ] || [ ! -d "$k_path" ] || ! k_over "${k_path##*/}"; then continue; fi
-  # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
+  # All but journal and attempts; the mark last, so that a kill in between leaves nothing unseen.
   k_clear_out "$k_path"
   # Changes outside of the run's folder are undone (peer-transfer.sh).
   [ ! -f "$k_path/undo" ] || (. "$k_path/undo") || continue
@@ -264,7 +264,7 @@ k_forward() {
   case $1 in
     "$k_nonce bye "* | "$k_nonce lock held "*)
       [ "$k_at" -le "$k_start" ] || {
-        # The bastion has everything before the last word, so only the run's journal stays. Clear up before the last word,
+        # The bastion has everything before the last word, so only journal and attempts stay. Clear up before the last word,
         # because the bastion hangs up at it. The receiving half discards further commands.
         { true >"$K_RUN/over"; } 2>/dev/null
         rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
@@ -446,7 +446,7 @@ k_listen() {
         if [ -n "$k_alive" ]; then
           k_tell fin "$2"
         else
-          # The runner has ended and its last word was lost: only the journal of the run stays.
+          # The runner has ended and its last word was lost: only journal and attempts of the run stay.
           [ -e "$K_RUN/launched" ] || [ -s "$K_RUN/current" ] || rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
           k_say gone
         fi
