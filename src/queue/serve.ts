@@ -59,6 +59,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
   };
   await renew();
+  say(`takes nodes: ${reachName(reach)}`);
   const timer = setInterval(() => void renew().catch(() => undefined), RENEW_MS);
   const over = new AbortController();
   const reader = connect();

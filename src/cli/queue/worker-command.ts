@@ -1,7 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { reachName } from "#queue/reach.ts";
 import { addProjectOption, collect, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { readSettings } from "../project/project-settings.ts";
@@ -59,7 +58,6 @@ async function work({ concurrency, dc, label: labels, jump, ...flags }: Flags): 
     });
   const reach = omitUndefined({ dc, labels, jump });
   const { serveRuns } = await import("./serve-runs.ts");
-  say(`takes nodes: ${reachName(reach)}`);
   await serveRuns({ project, settings, reach, concurrency, say, signal: leave.signal });
 }
 
